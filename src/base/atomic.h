@@ -1,0 +1,42 @@
+// Owns: the atomic operations the allocator uses, with the memory order in the name.
+// May include: base/compiler.h.
+// Called by: every unit that shares a word between threads.
+// Invariants: each use names in a comment what it pairs with; sequentially consistent order only where said why.
+#pragma once
+
+#include <stdatomic.h>
+
+#include "src/base/compiler.h"
+
+#define mi_atomic_load_relaxed(p) atomic_load_explicit(p, memory_order_relaxed)
+#define mi_atomic_load_acquire(p) atomic_load_explicit(p, memory_order_acquire)
+#define mi_atomic_store_relaxed(p, x) atomic_store_explicit(p, x, memory_order_relaxed)
+#define mi_atomic_store_release(p, x) atomic_store_explicit(p, x, memory_order_release)
+#define mi_atomic_exchange_acq_rel(p, x) atomic_exchange_explicit(p, x, memory_order_acq_rel)
+#define mi_atomic_exchange_relaxed(p, x) atomic_exchange_explicit(p, x, memory_order_relaxed)
+#define mi_atomic_add_relaxed(p, x) atomic_fetch_add_explicit(p, x, memory_order_relaxed)
+#define mi_atomic_add_acq_rel(p, x) atomic_fetch_add_explicit(p, x, memory_order_acq_rel)
+#define mi_atomic_sub_relaxed(p, x) atomic_fetch_sub_explicit(p, x, memory_order_relaxed)
+#define mi_atomic_or_acq_rel(p, x) atomic_fetch_or_explicit(p, x, memory_order_acq_rel)
+#define mi_atomic_or_relaxed(p, x) atomic_fetch_or_explicit(p, x, memory_order_relaxed)
+#define mi_atomic_and_acq_rel(p, x) atomic_fetch_and_explicit(p, x, memory_order_acq_rel)
+#define mi_atomic_and_relaxed(p, x) atomic_fetch_and_explicit(p, x, memory_order_relaxed)
+
+// Compare and swap; on failure *expected holds what was there.
+#define mi_atomic_cas_weak_acq_rel(p, expected, desired) \
+  atomic_compare_exchange_weak_explicit(p, expected, desired, memory_order_acq_rel, memory_order_acquire)
+#define mi_atomic_cas_weak_relaxed(p, expected, desired) \
+  atomic_compare_exchange_weak_explicit(p, expected, desired, memory_order_relaxed, memory_order_relaxed)
+#define mi_atomic_cas_strong_acq_rel(p, expected, desired) \
+  atomic_compare_exchange_strong_explicit(p, expected, desired, memory_order_acq_rel, memory_order_acquire)
+
+// Tells the processor that this is a spin loop.
+mi_inline void _mi_atomic_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || defined(__arm__)
+  __asm__ volatile("yield" ::: "memory");
+#else
+  __asm__ volatile("" ::: "memory");
+#endif
+}

@@ -1,0 +1,42 @@
+// Owns: bit arithmetic on words and sizes.
+// May include: base/compiler.h.
+// Called by: everyone.
+// Invariants: pure functions; a zero argument is a precondition violation where said.
+#pragma once
+
+#include "src/base/compiler.h"
+
+// Index of the lowest set bit of x; x is not zero.
+mi_inline unsigned _mi_bits_ctz64(uint64_t x) { return (unsigned)__builtin_ctzll(x); }
+
+// Index of the highest set bit of x; x is not zero.
+mi_inline unsigned _mi_bits_log2_64(uint64_t x) { return 63U - (unsigned)__builtin_clzll(x); }
+
+mi_inline unsigned _mi_bits_popcount64(uint64_t x) { return (unsigned)__builtin_popcountll(x); }
+
+mi_inline bool _mi_is_power_of_two(size_t x) { return x != 0 && (x & (x - 1)) == 0; }
+
+// Rounds up to a multiple of a power of two; the caller has excluded overflow.
+mi_inline size_t _mi_align_up(size_t x, size_t align) { return (x + align - 1) & ~(align - 1); }
+
+mi_inline size_t _mi_align_down(size_t x, size_t align) { return x & ~(align - 1); }
+
+mi_inline uintptr_t _mi_align_up_ptr(uintptr_t x, size_t align) { return (x + align - 1) & ~((uintptr_t)align - 1); }
+
+mi_inline bool _mi_is_aligned(const void* p, size_t align) { return ((uintptr_t)p & (align - 1)) == 0; }
+
+mi_inline size_t _mi_div_up(size_t x, size_t d) { return x / d + (x % d != 0); }
+
+mi_inline size_t _mi_min(size_t a, size_t b) { return a < b ? a : b; }
+
+mi_inline size_t _mi_max(size_t a, size_t b) { return a > b ? a : b; }
+
+// Multiplies two sizes; true when the product does not fit.
+mi_inline bool _mi_mul_overflow(size_t a, size_t b, size_t* product) { return __builtin_mul_overflow(a, b, product); }
+
+mi_inline bool _mi_add_overflow(size_t a, size_t b, size_t* sum) { return __builtin_add_overflow(a, b, sum); }
+
+mi_inline uint64_t _mi_rotl64(uint64_t x, unsigned shift) { return (x << shift) | (x >> ((64U - shift) & 63U)); }
+
+// Sets the lowest n bits; n is at most 64.
+mi_inline uint64_t _mi_bits_mask64(unsigned n) { return n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1; }

@@ -1,0 +1,61 @@
+// Owns: what differs between compilers and targets: attributes, hints, pointer size, the profile's constants.
+// May include: the profile only.
+// Called by: every unit; it is the first include everywhere.
+// Invariants: no code, no state; a compiler conditional outside this folder, prim and track is a defect.
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mi-profile.h"
+
+#if !defined(__GNUC__)
+#error "gcc 12 or clang 14 or newer is required"
+#endif
+
+#define mi_inline static inline __attribute__((always_inline))
+#define mi_noinline __attribute__((noinline))
+#define mi_cold __attribute__((cold, noinline))
+#define mi_hot __attribute__((hot))
+#define mi_const_fn __attribute__((const))
+#define mi_pure_fn __attribute__((pure))
+#define mi_unused __attribute__((unused))
+#define mi_aligned(n) __attribute__((aligned(n)))
+#define mi_printf_like(fmt, first) __attribute__((format(printf, fmt, first)))
+#define mi_likely(x) __builtin_expect(!!(x), 1)
+#define mi_unlikely(x) __builtin_expect(!!(x), 0)
+#define mi_unreachable() __builtin_unreachable()
+
+// Thread-local storage that costs one instruction: it lives in the static TLS block, so the library must be there
+// at program start or fit the C library's reserve for late comers (it needs a few words only).
+#define mi_thread_local __thread __attribute__((tls_model("initial-exec")))
+
+// Everything is compiled with -fvisibility=hidden; what `nm -D` shows carries this.
+#define mi_exported __attribute__((visibility("default")))
+
+#if UINTPTR_MAX == UINT64_MAX
+#define MI_INTPTR_SHIFT 3
+#elif UINTPTR_MAX == UINT32_MAX
+#define MI_INTPTR_SHIFT 2
+#else
+#error "pointers of 32 or 64 bits are expected"
+#endif
+
+enum {
+  MI_INTPTR_SIZE = 1 << MI_INTPTR_SHIFT,
+  MI_CACHE_LINE = 64,
+};
+
+// The thread sanitizer does not see that a plain read of memory which only the owner writes is ordered by our
+// protocols when it is compiled into the same word as an atomic; nothing is exempted unless it is marked with this.
+#if defined(__SANITIZE_THREAD__)
+#define MI_TSAN_BUILD 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MI_TSAN_BUILD 1
+#endif
+#endif
+#ifndef MI_TSAN_BUILD
+#define MI_TSAN_BUILD 0
+#endif
