@@ -1,0 +1,92 @@
+// Owns: the live bits: one bit for each place in a page where a block may start, set while the block is the program's.
+// May include: base.
+// Called by: heap, alloc.
+// Invariants: bits are kept in pairs of words: the owner's word, which only the owning thread writes, and the remote
+// word, in which other threads mark, atomically, what they have freed and the owner has not collected yet. So the owner
+// sets and clears without a locked instruction, and a second free by anyone finds one of the two bits telling.
+#pragma once
+
+#include "src/base/atomic.h"
+#include "src/base/bits.h"
+#include "src/base/geometry.h"
+
+typedef _Atomic(uint64_t) mi_live_word_t;
+
+// The granule at `offset` bytes into a page. A rotation instead of a shift: an offset inside a granule turns into a huge
+// number, so one comparison with MI_PAGE_GRANULES checks both alignment and range.
+mi_inline uint64_t _mi_hard_live_index(uint64_t offset, unsigned granule_shift) {
+  return (offset >> granule_shift) | (offset << ((64U - granule_shift) & 63U));
+}
+
+mi_inline mi_live_word_t* mi_live_owner_word(mi_live_word_t* words, uint64_t index) {
+  return &words[(index >> 6) << 1];
+}
+
+mi_inline mi_live_word_t* mi_live_remote_word(mi_live_word_t* words, uint64_t index) {
+  return &words[((index >> 6) << 1) + 1];
+}
+
+mi_inline uint64_t mi_live_bit(uint64_t index) { return UINT64_C(1) << (index & 63); }
+
+// Owner: the block at `index` is handed out. False: it is none of the page's, or the program has it already.
+mi_inline bool _mi_hard_live_set(mi_live_word_t* words, uint64_t index) {
+  if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
+    return false;
+  }
+  mi_live_word_t* const word = mi_live_owner_word(words, index);
+  const uint64_t before = mi_atomic_load_relaxed(word);
+  const uint64_t bit = mi_live_bit(index);
+  mi_atomic_store_relaxed(word, before | bit);
+  return mi_likely((before & bit) == 0);
+}
+
+// Owner: the block at `index` is freed. False: it is not live, or another thread has freed it.
+mi_inline bool _mi_hard_live_clear(mi_live_word_t* words, uint64_t index) {
+  if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
+    return false;
+  }
+  mi_live_word_t* const word = mi_live_owner_word(words, index);
+  const uint64_t before = mi_atomic_load_relaxed(word);
+  const uint64_t live = before & ~mi_atomic_load_relaxed(mi_live_remote_word(words, index));
+  const uint64_t bit = mi_live_bit(index);
+  if (mi_unlikely((live & bit) == 0)) {
+    return false;
+  }
+  mi_atomic_store_relaxed(word, before ^ bit);
+  return true;
+}
+
+// Another thread: the block at `index` is freed. False: it is not live, or has been freed before.
+mi_inline bool _mi_hard_live_mark_remote(mi_live_word_t* words, uint64_t index) {
+  if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
+    return false;
+  }
+  const uint64_t bit = mi_live_bit(index);
+  // Looked at first, so that an interior pointer leaves no mark. Relaxed: the program ordered the allocation before us.
+  if ((mi_atomic_load_relaxed(mi_live_owner_word(words, index)) & bit) == 0) {
+    return false;
+  }
+  return (mi_atomic_or_acq_rel(mi_live_remote_word(words, index), bit) & bit) == 0;
+}
+
+// Owner: takes over what another thread freed. False: nobody marked it, so the list that named it is corrupt.
+mi_inline bool _mi_hard_live_collect(mi_live_word_t* words, uint64_t index) {
+  if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
+    return false;
+  }
+  const uint64_t bit = mi_live_bit(index);
+  mi_live_word_t* const word = mi_live_owner_word(words, index);
+  const uint64_t before = mi_atomic_load_relaxed(word);
+  mi_atomic_store_relaxed(word, before & ~bit);
+  // Cleared after the owner's bit, so that there is no moment in which the block looks live and unmarked.
+  return (mi_atomic_and_acq_rel(mi_live_remote_word(words, index), ~bit) & bit) != 0 && (before & bit) != 0;
+}
+
+// Anyone: whether the block at `index` is the program's.
+mi_inline bool _mi_hard_live_test(mi_live_word_t* words, uint64_t index) {
+  if (index >= MI_PAGE_GRANULES) {
+    return false;
+  }
+  return (mi_atomic_load_relaxed(mi_live_owner_word(words, index)) &
+          ~mi_atomic_load_relaxed(mi_live_remote_word(words, index)) & mi_live_bit(index)) != 0;
+}

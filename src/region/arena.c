@@ -1,0 +1,329 @@
+// Owns: the table of arenas, their creation, and claims of slices.
+// May include: base, sys, region.
+// Called by: heap.
+// Invariants: `committed`, `dirty` and `purge` bits of a slice change only while its run is claimed; the table only grows.
+#include "src/region/arena.h"
+
+#include "src/base/assert.h"
+#include "src/base/bits.h"
+#include "src/region/arena-purge.h"
+#include "src/sys/lock.h"
+#include "src/sys/log.h"
+#include "src/sys/options.h"
+#include "src/sys/stats.h"
+
+enum {
+  MI_ARENA_MAX = 1024,
+  MI_ARENA_BITMAPS = 5,
+  // The smallest arena worth a mapping of its own, and the alignment of a large one: a page-map leaf's OS page of
+  // entries then belongs to one arena, and huge OS pages fit.
+  MI_ARENA_SLICES_MIN = 64,
+  MI_ARENA_ALIGN = 32 * MI_MIB,
+  MI_GROUP_META_SIZE = MI_GROUP_SLICES * (MI_PAGE_META_SIZE + MI_LIVE_META_SIZE),
+  // Arenas double after this many, so that a process with terabytes needs few of them.
+  MI_ARENA_DOUBLE_EVERY = 8,
+  MI_ARENA_DOUBLE_MAX = 4,
+  // A process that may map only so much is not to lose more than this share of it to one reservation.
+  MI_ARENA_LIMIT_SHARE = 8,
+};
+
+static struct {
+  mi_lock_t lock;  // creation
+  _Atomic(size_t) count;
+  _Atomic(mi_arena_t*) table[MI_ARENA_MAX];
+} mi_arenas;
+
+mi_arena_t* _mi_arena_at(size_t i) {
+  return i < mi_atomic_load_acquire(&mi_arenas.count) ? mi_atomic_load_relaxed(&mi_arenas.table[i]) : NULL;
+}
+
+mi_arena_t* _mi_arena_of(const void* p) {
+  mi_arena_t* arena;
+  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
+    if ((uintptr_t)p - (uintptr_t)arena->base < arena->slice_count * MI_SLICE_SIZE) {
+      return arena;
+    }
+  }
+  return NULL;
+}
+
+static uint8_t* mi_arena_group(const mi_arena_t* arena, size_t index) {
+  return arena->groups + (index >> MI_GROUP_SHIFT) * MI_GROUP_META_SIZE;
+}
+
+void* _mi_arena_page_meta(const mi_arena_t* arena, size_t index) {
+  return mi_arena_group(arena, index) + (index % MI_GROUP_SLICES) * MI_PAGE_META_SIZE;
+}
+
+void* _mi_arena_live_meta(const mi_arena_t* arena, size_t index) {
+  return mi_arena_group(arena, index) + (size_t)MI_GROUP_SLICES * MI_PAGE_META_SIZE +
+         (index % MI_GROUP_SLICES) * MI_LIVE_META_SIZE;
+}
+
+size_t _mi_arena_slices_max(void) {
+  const size_t reserve = _mi_option_get_size(mi_option_arena_reserve);
+  const size_t size = _mi_min(_mi_option_get_size(mi_option_arena_max_object_size), reserve / 4);
+  return _mi_max(size / MI_SLICE_SIZE, MI_LARGE_PAGE_SLICES);
+}
+
+// Creation
+
+static bool mi_arena_wants_eager_commit(void) {
+  const long option = _mi_option_get(mi_option_arena_eager_commit);
+  return option == 1 || (option != 0 && _mi_os_config.has_overcommit);
+}
+
+// Lays the metadata out behind the structure itself and makes every slice free.
+static void mi_arena_lay_out(mi_arena_t* arena, size_t slice_count, size_t header_size) {
+  const size_t words = _mi_bitmap_words(slice_count);
+  mi_bitmap_word_t* word = (mi_bitmap_word_t*)(arena + 1);
+  mi_bitmap_word_t** const maps[MI_ARENA_BITMAPS] = {&arena->free, &arena->committed, &arena->dirty, &arena->purge,
+                                                     &arena->heads};
+  for (size_t i = 0; i < MI_ARENA_BITMAPS; i++, word += words) {
+    *maps[i] = word;
+  }
+  arena->group_ready = word;
+  arena->groups = (uint8_t*)arena + header_size;
+  arena->slice_count = slice_count;
+  _mi_bitmap_set(arena->free, 0, slice_count);
+  if (!arena->commit_lazily) {
+    _mi_bitmap_set(arena->committed, 0, slice_count);
+  }
+}
+
+// Reserves an arena of exactly `slice_count` slices with its metadata; NULL leaves nothing behind.
+static mi_arena_t* mi_arena_reserve(size_t slice_count, bool eager) {
+  const size_t page_size = _mi_os_page_size();
+  const size_t size = slice_count * MI_SLICE_SIZE;
+  const size_t align = size >= 2 * (size_t)MI_ARENA_ALIGN ? MI_ARENA_ALIGN : MI_SLICE_SIZE;
+  const size_t groups = _mi_div_up(slice_count, MI_GROUP_SLICES);
+  const size_t words = MI_ARENA_BITMAPS * _mi_bitmap_words(slice_count) + _mi_bitmap_words(groups);
+  const size_t header_size = _mi_align_up(sizeof(mi_arena_t) + words * sizeof(mi_bitmap_word_t), page_size);
+  mi_os_block_t os;
+  mi_os_block_t meta_os;
+  void* const base = _mi_os_reserve_aligned(size, align, page_size, eager, &os);
+  if (base == NULL) {
+    return NULL;
+  }
+  mi_arena_t* const arena =
+      _mi_os_reserve_aligned(header_size + groups * MI_GROUP_META_SIZE, page_size, page_size, eager, &meta_os);
+  if (arena == NULL || (!eager && !_mi_os_commit(arena, header_size))) {
+    if (arena != NULL) {
+      _mi_os_release(&meta_os);
+    }
+    _mi_os_release(&os);
+    return NULL;
+  }
+  arena->base = base;
+  arena->os = os;
+  arena->meta_os = meta_os;
+  arena->commit_lazily = !eager;
+  mi_arena_lay_out(arena, slice_count, header_size);
+  return arena;
+}
+
+// How many slices the next arena should have: the option's size, doubled now and then, a share of a limited space.
+static size_t mi_arena_preferred_slices(size_t count, size_t needed) {
+  size_t size = _mi_min(_mi_option_get_size(mi_option_arena_reserve), (SIZE_MAX / 32) & ~(size_t)(MI_SLICE_SIZE - 1));
+  if (sizeof(void*) > 4) {
+    size <<= _mi_min(count / MI_ARENA_DOUBLE_EVERY, MI_ARENA_DOUBLE_MAX);
+  }
+  if (_mi_os_config.address_space_limit != SIZE_MAX) {
+    size = _mi_min(size, _mi_os_config.address_space_limit / MI_ARENA_LIMIT_SHARE);
+  }
+  return _mi_max(_mi_max(size / MI_SLICE_SIZE, MI_ARENA_SLICES_MIN), needed);
+}
+
+// Adds an arena with room for `needed` slices, smaller and smaller down to that. The lock is held.
+static bool mi_arena_add(size_t needed) {
+  const size_t count = mi_atomic_load_relaxed(&mi_arenas.count);
+  if (count == MI_ARENA_MAX) {
+    return false;
+  }
+  const bool eager = mi_arena_wants_eager_commit();
+  size_t slices = mi_arena_preferred_slices(count, needed);
+  mi_arena_t* arena = mi_arena_reserve(slices, eager);
+  while (arena == NULL && slices > needed) {
+    slices = _mi_max(slices / 2, needed);
+    arena = mi_arena_reserve(slices, eager);
+  }
+  if (arena == NULL && eager) {
+    // The system may refuse to charge what it would let us reserve.
+    arena = mi_arena_reserve(slices, false);
+  }
+  if (arena == NULL) {
+    return false;
+  }
+  arena->is_first = count == 0;
+  _mi_arena_advise_huge_pages(arena);
+  mi_atomic_store_relaxed(&mi_arenas.table[count], arena);
+  // Release publishes the arena; pairs with the acquire in _mi_arena_at.
+  mi_atomic_store_release(&mi_arenas.count, count + 1);
+  _mi_counter_add(&_mi_stats.arena_count, 1);
+  return true;
+}
+
+// Claims
+
+static bool mi_arena_commit_group(mi_arena_t* arena, size_t group) {
+  if (!arena->commit_lazily || _mi_bitmap_count(arena->group_ready, group, 1) == 1) {
+    return true;
+  }
+  if (!_mi_os_commit(arena->groups + group * MI_GROUP_META_SIZE, MI_GROUP_META_SIZE)) {
+    return false;
+  }
+  _mi_bitmap_set(arena->group_ready, group, 1);
+  return true;
+}
+
+// Makes a claimed run usable. False: the caller still owns it and gives it back.
+static bool mi_arena_commit_run(mi_arena_t* arena, size_t index, size_t slices) {
+  if (!arena->commit_lazily) {
+    return true;
+  }
+  // Only a page's first slice needs metadata.
+  if (!mi_arena_commit_group(arena, index >> MI_GROUP_SHIFT)) {
+    return false;
+  }
+  if (_mi_bitmap_count(arena->committed, index, slices) == slices) {
+    return true;
+  }
+  if (!_mi_os_commit(arena->base + index * MI_SLICE_SIZE, slices * MI_SLICE_SIZE)) {
+    return false;
+  }
+  _mi_bitmap_set(arena->committed, index, slices);
+  return true;
+}
+
+// What a new owner does to a run: it is in use, so not to be purged, and will be written. True: it holds zeroes.
+static bool mi_arena_take(mi_arena_t* arena, size_t index, size_t slices) {
+  _mi_bitmap_clear(arena->purge, index, slices);
+  return _mi_bitmap_set(arena->dirty, index, slices) == slices;
+}
+
+void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
+  _mi_bitmap_set(arena->free, index, slices);
+  size_t hint = mi_atomic_load_relaxed(&arena->hint);
+  while (index < hint && !mi_atomic_cas_weak_relaxed(&arena->hint, &hint, index)) {
+  }
+}
+
+// Finds and claims a free run; other threads may take what was found, then the search goes on behind it.
+static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t phase, size_t* index) {
+  size_t hint = mi_atomic_load_relaxed(&arena->hint);
+  const size_t first = _mi_bitmap_next_set(arena->free, arena->slice_count, hint);
+  if (first > hint) {
+    // Fails when a run below was given back meanwhile: then the hint is right as it is.
+    mi_atomic_cas_weak_relaxed(&arena->hint, &hint, first);
+  }
+  size_t from = first;
+  while (_mi_bitmap_find(arena->free, arena->slice_count, from, slices, align, phase, index)) {
+    if (_mi_bitmap_try_claim(arena->free, *index, slices)) {
+      return true;
+    }
+    from = *index + 1;
+  }
+  return false;
+}
+
+static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t align, mi_run_t* run) {
+  size_t index;
+  if (align > MI_SLICE_SIZE) {
+    const size_t align_slices = align >> MI_SLICE_SHIFT;
+    const size_t phase = ((uintptr_t)arena->base >> MI_SLICE_SHIFT) & (align_slices - 1);
+    if (!mi_arena_find(arena, slices, align_slices, phase, &index)) {
+      return false;
+    }
+  } else {
+    // A run that is a power of two stays within one word where it can: one compare-and-swap, and less fragmentation.
+    const size_t neat = _mi_is_power_of_two(slices) && slices <= MI_BITMAP_WORD_BITS ? slices : 1;
+    if (!mi_arena_find(arena, slices, neat, 0, &index) &&
+        (neat == 1 || !mi_arena_find(arena, slices, 1, 0, &index))) {
+      return false;
+    }
+  }
+  if (!mi_arena_commit_run(arena, index, slices)) {
+    _mi_arena_give_back(arena, index, slices);
+    return false;
+  }
+  run->arena = arena;
+  run->index = index;
+  run->slices = slices;
+  run->start = arena->base + index * MI_SLICE_SIZE;
+  run->is_zero = mi_arena_take(arena, index, slices);
+  return true;
+}
+
+static bool mi_arenas_try_claim(size_t slices, size_t align, mi_run_t* run) {
+  mi_arena_t* arena;
+  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
+    if (mi_arena_try_claim(arena, slices, align, run)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool _mi_arena_claim(size_t slices, size_t align, mi_run_t* run) {
+  mi_assert_internal(slices > 0 && align >= MI_SLICE_SIZE && _mi_is_power_of_two(align));
+  if (mi_arenas_try_claim(slices, align, run)) {
+    return true;
+  }
+  _mi_lock_acquire(&mi_arenas.lock);
+  // Another thread may have added an arena while this one waited. An arena may start a slice short of the alignment.
+  const bool claimed = mi_arenas_try_claim(slices, align, run) ||
+                       (mi_arena_add(slices + (align >> MI_SLICE_SHIFT) - 1) && mi_arenas_try_claim(slices, align, run));
+  _mi_lock_release(&mi_arenas.lock);
+  return claimed;
+}
+
+bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, bool* is_zero) {
+  if (extra > arena->slice_count - end_index || !_mi_bitmap_try_claim(arena->free, end_index, extra)) {
+    return false;
+  }
+  if (!mi_arena_commit_run(arena, end_index, extra)) {
+    _mi_arena_give_back(arena, end_index, extra);
+    return false;
+  }
+  *is_zero = mi_arena_take(arena, end_index, extra);
+  return true;
+}
+
+void _mi_arena_release(mi_arena_t* arena, size_t index, size_t slices, bool known_zero) {
+  if (known_zero) {
+    _mi_bitmap_clear(arena->dirty, index, slices);
+    _mi_arena_give_back(arena, index, slices);
+    return;
+  }
+  // Pending before free, so that whoever claims the run takes the mark away; the deadline after free, so that a purger
+  // which has just taken the old deadline down cannot have passed the run by.
+  _mi_bitmap_set(arena->purge, index, slices);
+  _mi_arena_give_back(arena, index, slices);
+  _mi_arena_schedule_purge(arena);
+}
+
+void _mi_arenas_destroy(void) {
+  const size_t count = mi_atomic_load_acquire(&mi_arenas.count);
+  mi_atomic_store_release(&mi_arenas.count, 0);
+  for (size_t i = 0; i < count; i++) {
+    mi_arena_t* const arena = mi_atomic_load_relaxed(&mi_arenas.table[i]);
+    mi_os_block_t os = arena->os;
+    mi_os_block_t meta_os = arena->meta_os;
+    _mi_os_release(&os);
+    _mi_os_release(&meta_os);
+  }
+}
+
+void _mi_arenas_fork_prepare(void) {
+  _mi_lock_acquire(&mi_arenas.lock);
+  _mi_arena_purge_fork_prepare();
+}
+
+void _mi_arenas_fork_release(bool in_child) {
+  _mi_arena_purge_fork_release(in_child);
+  if (in_child) {
+    _mi_lock_reset(&mi_arenas.lock);
+  } else {
+    _mi_lock_release(&mi_arenas.lock);
+  }
+}

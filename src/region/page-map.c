@@ -1,0 +1,76 @@
+// Owns: the page map's memory and its writers.
+// May include: base, sys.
+// Called by: region, heap.
+// Invariants: leaves are never removed while the process lives, so a reader can never follow a stale one.
+#include "src/region/page-map.h"
+
+#include "src/base/assert.h"
+#include "src/base/bits.h"
+#include "src/sys/os.h"
+
+mi_page_map_t _mi_page_map;
+
+bool _mi_page_map_init(unsigned address_bits) {
+  const size_t count = (size_t)1 << (address_bits - MI_PAGE_MAP_ROOT_SHIFT);
+  const size_t page_size = _mi_os_page_size();
+  const size_t size = _mi_align_up(count * sizeof(_mi_page_map.roots[0]), page_size);
+  mi_os_block_t os;
+  void* const roots = _mi_os_reserve_aligned(size, page_size, page_size, true, &os);
+  if (roots == NULL) {
+    return false;
+  }
+  _mi_page_map.roots = roots;
+  _mi_page_map.root_count = count;
+  return true;
+}
+
+static mi_page_map_leaf_t* mi_page_map_leaf(size_t root) {
+  mi_page_map_leaf_t* leaf = mi_atomic_load_acquire(&_mi_page_map.roots[root]);
+  if (mi_likely(leaf != NULL)) {
+    return leaf;
+  }
+  const size_t page_size = _mi_os_page_size();
+  mi_os_block_t os;
+  mi_page_map_leaf_t* const fresh =
+      _mi_os_reserve_aligned(_mi_align_up(sizeof(*fresh), page_size), page_size, page_size, true, &os);
+  if (fresh == NULL) {
+    return NULL;
+  }
+  // Release publishes the zeroed leaf; pairs with the acquire in _mi_page_map_find.
+  if (!mi_atomic_cas_strong_acq_rel(&_mi_page_map.roots[root], &leaf, fresh)) {
+    _mi_os_release(&os);
+    return leaf;
+  }
+  return fresh;
+}
+
+static void mi_page_map_store(uintptr_t address, size_t slices, mi_page_t* page) {
+  for (size_t i = 0; i < slices; i++, address += MI_SLICE_SIZE) {
+    mi_page_map_leaf_t* const leaf = mi_atomic_load_acquire(&_mi_page_map.roots[address >> MI_PAGE_MAP_ROOT_SHIFT]);
+    mi_atomic_store_relaxed(&leaf->entries[(address >> MI_SLICE_SHIFT) & (MI_PAGE_MAP_LEAF_ENTRIES - 1)], page);
+  }
+}
+
+bool _mi_page_map_register(const void* start, size_t slices, mi_page_t* page) {
+  const uintptr_t address = (uintptr_t)start;
+  const size_t count = _mi_min(slices, MI_PAGE_MAP_SLICES_MAX);
+  const size_t first = (size_t)(address >> MI_PAGE_MAP_ROOT_SHIFT);
+  const size_t last = (size_t)((address + count * MI_SLICE_SIZE - 1) >> MI_PAGE_MAP_ROOT_SHIFT);
+  mi_assert_internal(_mi_is_aligned(start, MI_SLICE_SIZE));
+  if (last >= _mi_page_map.root_count) {
+    return false;
+  }
+  for (size_t root = first; root <= last; root++) {
+    if (mi_page_map_leaf(root) == NULL) {
+      return false;
+    }
+  }
+  mi_page_map_store(address, count, page);
+  return true;
+}
+
+void _mi_page_map_unregister(const void* start, size_t slices) {
+  mi_page_map_store((uintptr_t)start, _mi_min(slices, MI_PAGE_MAP_SLICES_MAX), NULL);
+}
+
+void _mi_page_map_close(void) { _mi_page_map.root_count = 0; }
