@@ -1,0 +1,288 @@
+// Owns: allocation when the fast path finds no block: which page comes next; and what becomes of empty pages.
+// May include: base, sys, region, heap.
+// Called by: heap, alloc.
+// Invariants: a queue holds no more than a few full pages; memory that is not used is given back by the first call after
+// its deadline, whichever function that is.
+#include <errno.h>
+#include <string.h>
+
+#include "src/heap/single.h"
+#include "src/heap/theap.h"
+#include "src/prim/prim.h"
+#include "src/sys/options.h"
+#include "src/sys/report.h"
+#include "src/sys/stats.h"
+
+enum {
+  // A thread whose slow calls are further apart than this makes so few that each may as well look at the clock: a few
+  // ticks of the coarse clock.
+  MI_TICK_IDLE_MS = 16,
+};
+
+// Time
+
+// Gives back what was kept for reuse and has not been reused.
+static void mi_theap_retire_expired(mi_theap_t* theap) {
+  theap->retire_due = 0;
+  for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
+    mi_page_t* const page = theap->queues[bin].retired;
+    if (page == NULL) {
+      continue;
+    }
+    if (page->used == 0) {
+      _mi_queue_remove(theap, page);
+      _mi_page_release_idle(page);
+    } else {
+      theap->queues[bin].retired = NULL;
+      page->retired = false;
+    }
+  }
+}
+
+void _mi_theap_tick(void) {
+  mi_theap_t* const own = _mi_tls.own;
+  if (own == NULL) {
+    return;
+  }
+  // Relaxed: a deadline that is missed here is seen by the next call.
+  int64_t purge_due = mi_atomic_load_relaxed(&_mi_arena_purge_due);
+  if (own->retire_due == 0 && purge_due == 0) {
+    _mi_thread_arm();
+    return;
+  }
+  const int64_t now = _mi_prim_clock_ms();
+  if (own->retire_due != 0 && now >= own->retire_due) {
+    _mi_thread_each_theap(&mi_theap_retire_expired);
+  }
+  if (purge_due != 0 && now >= purge_due) {
+    _mi_arenas_purge(now, false);
+  }
+  const bool pending = own->retire_due != 0 || mi_atomic_load_relaxed(&_mi_arena_purge_due) != 0;
+  if (!pending || now - own->last_tick < MI_TICK_IDLE_MS) {
+    _mi_thread_arm();
+  }
+  own->last_tick = now;
+}
+
+// A page became empty on this thread: the first of its class is kept, the next given back.
+void _mi_page_retire(mi_page_t* page) {
+  if (page->retired) {
+    return;
+  }
+  mi_theap_t* const theap = page->theap;
+  mi_page_queue_t* const queue = &theap->queues[page->bin];
+  const long delay = _mi_option_get(mi_option_purge_delay);
+  if (delay == 0 || (queue->retired != NULL && queue->retired->used == 0)) {
+    _mi_queue_remove(theap, page);
+    _mi_page_release(page);
+    _mi_thread_disarm();
+    return;
+  }
+  if (queue->retired != NULL) {
+    queue->retired->retired = false;
+  }
+  queue->retired = page;
+  page->retired = true;
+  _mi_counter_add(&_mi_stats.pages_retire, 1);
+  // Time runs for the thread as a whole: its first theap's tick looks after all of them.
+  mi_theap_t* const own = _mi_tls.own;
+  if (delay > 0 && own != NULL && own->retire_due == 0) {
+    own->retire_due = _mi_prim_clock_ms() + delay;
+  }
+  _mi_thread_disarm();
+}
+
+// Pages
+
+// Whether the page has a free block that was used before.
+static bool mi_page_has_free(mi_page_t* page) { return page->free != NULL || _mi_page_refill_freed(page); }
+
+// Takes a full page out of the queue. False: others have freed into it meanwhile, and it is still in.
+static bool mi_theap_let_go(mi_theap_t* theap, mi_page_t* page) {
+  _mi_queue_remove(theap, page);
+  if (_mi_page_try_unown_full(page)) {
+    return true;
+  }
+  _mi_queue_push_front(theap, page);
+  return false;
+}
+
+// The page of the queue to allocate from next, with a free block: of the first few that have one the fullest, so that
+// others may become empty; else one that can be extended. Full pages are let go of, all but a few.
+static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
+  mi_page_t* best = NULL;
+  mi_page_t* extensible = NULL;
+  mi_page_t* next;
+  long candidates = _mi_option_get(mi_option_page_max_candidates);
+  long full = _mi_option_get(mi_option_page_full_retain);
+  for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = next) {
+    next = page->next;
+    if (mi_page_has_free(page)) {
+      if (best == NULL || page->used > best->used) {
+        best = page;
+      }
+      if (--candidates <= 0) {
+        break;
+      }
+    } else if (page->capacity < page->reserved) {
+      extensible = extensible != NULL ? extensible : page;
+    } else if (--full < 0 && !mi_theap_let_go(theap, page) && best == NULL) {
+      best = mi_page_has_free(page) ? page : NULL;
+    }
+  }
+  if (best == NULL && extensible != NULL) {
+    best = extensible;
+    _mi_page_extend(best);
+  }
+  if (best != NULL) {
+    _mi_queue_move_front(theap, best);
+  }
+  return best;
+}
+
+static mi_page_t* mi_theap_next_page(mi_theap_t* theap, unsigned bin) {
+  mi_page_t* page = mi_theap_search(theap, bin);
+  if (page != NULL) {
+    return page;
+  }
+  mi_heap_t* const heap = mi_atomic_load_relaxed(&theap->heap);
+  while ((page = _mi_heap_take_listed(heap, bin, theap)) != NULL) {
+    _mi_queue_push_front(theap, page);
+    if (mi_page_has_free(page)) {
+      return page;
+    }
+    if (page->capacity < page->reserved) {
+      _mi_page_extend(page);
+      return page;
+    }
+  }
+  page = _mi_page_new(theap, bin);
+  if (page != NULL) {
+    _mi_queue_push_front(theap, page);
+    _mi_page_extend(page);
+  }
+  return page;
+}
+
+// Allocation
+
+static void* mi_out_of_memory(size_t size) {
+  _mi_report_oom(size);
+  errno = ENOMEM;
+  return NULL;
+}
+
+static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
+  bool is_zero = false;
+  mi_page_t* const page = _mi_page_new_single(mi_atomic_load_relaxed(&theap->heap), size, align, &is_zero);
+  if (page == NULL) {
+    return NULL;
+  }
+  if (zero && !is_zero) {
+    memset(page->start, 0, page->block_size);
+  }
+  return page->start;
+}
+
+static void* mi_theap_try_block(mi_theap_t* theap, size_t size, bool zero) {
+  const unsigned bin = _mi_bin_of_size(size);
+  for (;;) {
+    mi_page_t* const page = mi_theap_next_page(theap, bin);
+    if (page == NULL) {
+      // A page of this class is larger than the block: under a tight limit the block alone may still be had.
+      return size > MI_SMALL_BLOCK_MAX ? mi_theap_try_single(theap, size, MI_SLICE_SIZE, zero) : NULL;
+    }
+    const bool is_zero = page->free_is_zero;
+    mi_block_t* const block = _mi_page_pop(page);
+    // NULL only after a report of a corrupt list that did not abort; the list is gone then.
+    if (mi_likely(block != NULL)) {
+      if (zero) {
+        memset(block, 0, is_zero ? sizeof(*block) : page->block_size);
+      }
+      return block;
+    }
+  }
+}
+
+static void* mi_theap_try_alloc(mi_theap_t* theap, size_t size, size_t align, bool zero) {
+  return size <= MI_LARGE_BLOCK_MAX && align <= MI_SLICE_SIZE ? mi_theap_try_block(theap, size, zero)
+                                                              : mi_theap_try_single(theap, size, align, zero);
+}
+
+// What threads allocate that have no theap: they are being torn down, or there was no memory for one. The late theap
+// keeps no page from one call to the next, so frees of its blocks need no owner.
+static struct {
+  mi_lock_t lock;
+  mi_theap_t theap;
+} mi_late;
+
+static void* mi_late_alloc(size_t size, size_t align, bool zero) {
+  mi_theap_t* const theap = &mi_late.theap;
+  _mi_lock_acquire(&mi_late.lock);
+  if (mi_atomic_load_relaxed(&theap->heap) == NULL) {
+    theap->tid = MI_TID_LATE;
+    for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
+      theap->direct[i] = &_mi_page_empty;
+    }
+    mi_atomic_store_relaxed(&theap->heap, &_mi_heap_main_instance);
+  }
+  void* const p = mi_theap_try_alloc(theap, size, align, zero);
+  _mi_theap_abandon(theap);
+  _mi_lock_release(&mi_late.lock);
+  return p;
+}
+
+static void* mi_theap_alloc_any(mi_theap_t* theap, size_t size, size_t align, bool zero) {
+  if (mi_unlikely(size > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE || align > MI_ALLOC_SIZE_MAX - size)) {
+    return mi_out_of_memory(size);
+  }
+  _mi_theap_tick();
+  if (mi_unlikely(theap == NULL)) {
+    void* const p = mi_late_alloc(size, align, zero);
+    return p != NULL ? p : mi_out_of_memory(size);
+  }
+  if (mi_unlikely(++theap->slow_calls >= (uint32_t)_mi_option_get(mi_option_generic_collect))) {
+    theap->slow_calls = 0;
+    _mi_theap_collect(theap, false);
+  }
+  void* p = mi_theap_try_alloc(theap, size, align, zero);
+  if (mi_unlikely(p == NULL)) {
+    // What this thread keeps for reuse may be just what is missing.
+    _mi_theap_collect(theap, true);
+    _mi_arenas_purge(0, true);
+    p = mi_theap_try_alloc(theap, size, align, zero);
+  }
+  return p != NULL ? p : mi_out_of_memory(size);
+}
+
+void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
+  return mi_theap_alloc_any(theap, size, MI_SLICE_SIZE, zero);
+}
+
+void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
+  return mi_theap_alloc_any(theap, _mi_max(size, 1), align, zero);
+}
+
+void _mi_theap_collect(mi_theap_t* theap, bool force) {
+  for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
+    mi_page_t* next;
+    for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = next) {
+      next = page->next;
+      _mi_page_collect(page);
+      if (page->used == 0 && (force || !page->retired)) {
+        _mi_queue_remove(theap, page);
+        _mi_page_release(page);
+      }
+    }
+  }
+}
+
+void _mi_late_fork_prepare(void) { _mi_lock_acquire(&mi_late.lock); }
+
+void _mi_late_fork_release(bool in_child) {
+  if (in_child) {
+    _mi_lock_reset(&mi_late.lock);
+  } else {
+    _mi_lock_release(&mi_late.lock);
+  }
+}

@@ -1,0 +1,221 @@
+// Owns: first-class heaps and the list of them.
+// May include: base, sys, region, heap.
+// Called by: alloc, api, heap.
+// Invariants: mi_heaps.lock is taken before a heap's own lock; it guards which heap a theap belongs to. The memory of an
+// ended heap only ever becomes a heap again and keeps its lock, so a thread that was about to lock it finds a lock, and
+// finds out under it that its page has moved on.
+#include "src/heap/heap.h"
+
+#include <string.h>
+
+#include "src/heap/single.h"
+#include "src/region/meta.h"
+#include "src/sys/stats.h"
+
+mi_heap_t _mi_heap_main_instance = {.id = 1};
+
+static struct {
+  mi_lock_t lock;
+  mi_heap_t* first;
+  mi_heap_t* ended;  // for reuse
+  uint64_t last_id;
+} mi_heaps = {.last_id = 1};
+
+void _mi_heaps_lock(void) { _mi_lock_acquire(&mi_heaps.lock); }
+
+void _mi_heaps_unlock(void) { _mi_lock_release(&mi_heaps.lock); }
+
+mi_heap_t* _mi_heap_new(void) {
+  (void)_mi_theap_default();
+  _mi_heaps_lock();
+  mi_heap_t* heap = mi_heaps.ended;
+  if (heap != NULL) {
+    mi_heaps.ended = heap->next;
+  } else {
+    heap = _mi_meta_zalloc(sizeof(*heap));
+  }
+  if (heap != NULL) {
+    heap->id = ++mi_heaps.last_id;
+    heap->prev = NULL;
+    heap->next = mi_heaps.first;
+    if (heap->next != NULL) {
+      heap->next->prev = heap;
+    }
+    mi_heaps.first = heap;
+    _mi_stat_increase(&_mi_stats.heaps, 1);
+  }
+  _mi_heaps_unlock();
+  return heap;
+}
+
+// Takes the heap out of the list and detaches its theaps: they belong to `successor` from now on, or to nobody.
+static void mi_heap_detach(mi_heap_t* heap, mi_heap_t* successor) {
+  if (heap->prev != NULL) {
+    heap->prev->next = heap->next;
+  } else {
+    mi_heaps.first = heap->next;
+  }
+  if (heap->next != NULL) {
+    heap->next->prev = heap->prev;
+  }
+  mi_theap_t* next;
+  for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = next) {
+    next = theap->next_in_heap;
+    theap->prev_in_heap = NULL;
+    theap->next_in_heap = NULL;
+    if (successor != NULL) {
+      theap->heap_id = successor->id;
+      _mi_heap_link_theap(successor, theap);
+    }
+    // Release pairs with the acquire of the owner thread, which drops a theap without a heap unseen.
+    mi_atomic_store_release(&theap->heap, successor);
+  }
+  heap->theaps = NULL;
+}
+
+static void mi_heap_end(mi_heap_t* heap) {
+  // Everything but the lock as new. The id stays until the next heap gets another, so that it matches no theap.
+  memset((void*)heap->listed, 0, sizeof(heap->listed));
+  heap->next = mi_heaps.ended;
+  mi_heaps.ended = heap;
+  _mi_stat_decrease(&_mi_stats.heaps, 1);
+}
+
+// Calls `visit` for the heap's pages in arenas. The page may be gone when it returns.
+static void mi_heap_visit_arena_pages(const mi_heap_t* heap, void (*visit)(mi_page_t* page)) {
+  mi_arena_t* arena;
+  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
+    size_t index = _mi_bitmap_next_set(arena->heads, arena->slice_count, 0);
+    for (; index < arena->slice_count; index = _mi_bitmap_next_set(arena->heads, arena->slice_count, index + 1)) {
+      mi_page_t* const page = _mi_arena_page_meta(arena, index);
+      if (mi_atomic_load_relaxed(&page->heap) == heap) {
+        visit(page);
+      }
+    }
+  }
+}
+
+static void mi_page_move_to_main(mi_page_t* page) { mi_atomic_store_release(&page->heap, _mi_heap_main()); }
+
+static bool mi_single_move_to_main(mi_page_t* page, void* heap) {
+  if (mi_atomic_load_relaxed(&page->heap) == heap) {
+    mi_page_move_to_main(page);
+  }
+  return true;
+}
+
+// Joins the ended heap's lists to the main heap's.
+static void mi_heap_move_lists(mi_heap_t* heap) {
+  mi_heap_t* const main = _mi_heap_main();
+  for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
+    mi_page_t* const first = mi_atomic_load_relaxed(&heap->listed[bin].first);
+    if (first == NULL) {
+      continue;
+    }
+    mi_page_list_t* const list = &main->listed[bin];
+    first->prev = list->last;
+    if (list->last != NULL) {
+      list->last->next = first;
+    } else {
+      mi_atomic_store_relaxed(&list->first, first);
+    }
+    list->last = heap->listed[bin].last;
+  }
+}
+
+void _mi_heap_delete(mi_heap_t* heap) {
+  if (heap == NULL || heap == _mi_heap_main()) {
+    return;
+  }
+  _mi_heaps_lock();
+  mi_heap_detach(heap, _mi_heap_main());
+  // Both locks: a page changes its heap and its list at once for everyone who lists or unlists.
+  _mi_lock_acquire(&heap->lock);
+  _mi_lock_acquire(&_mi_heap_main()->lock);
+  mi_heap_visit_arena_pages(heap, &mi_page_move_to_main);
+  _mi_single_visit(&mi_single_move_to_main, heap);
+  mi_heap_move_lists(heap);
+  _mi_lock_release(&_mi_heap_main()->lock);
+  _mi_lock_release(&heap->lock);
+  mi_heap_end(heap);
+  _mi_heaps_unlock();
+}
+
+static bool mi_single_is_of_heap(mi_page_t* page, void* arg) {
+  mi_page_t** const found = arg;
+  if (mi_atomic_load_relaxed(&page->heap) != mi_atomic_load_relaxed(&(*found)->heap)) {
+    return true;
+  }
+  *found = page;
+  return false;
+}
+
+static void mi_heap_release_singles(mi_heap_t* heap) {
+  mi_page_t probe;
+  mi_atomic_store_relaxed(&probe.heap, heap);
+  for (;;) {
+    mi_page_t* found = &probe;
+    _mi_single_visit(&mi_single_is_of_heap, &found);
+    if (found == &probe) {
+      return;
+    }
+    _mi_page_release(found);
+  }
+}
+
+// Counts as unlisted what was listed: the lists go with the heap.
+static void mi_page_release_with_heap(mi_page_t* page) {
+  if ((mi_atomic_load_relaxed(&page->remote) & MI_REMOTE_LISTED) != 0) {
+    _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
+  }
+  page->used = 0;
+  _mi_page_release(page);
+}
+
+void _mi_heap_destroy(mi_heap_t* heap) {
+  if (heap == NULL || heap == _mi_heap_main()) {
+    return;
+  }
+  _mi_heaps_lock();
+  mi_heap_detach(heap, NULL);
+  mi_heap_visit_arena_pages(heap, &mi_page_release_with_heap);
+  mi_heap_release_singles(heap);
+  mi_heap_end(heap);
+  _mi_heaps_unlock();
+  _mi_thread_disarm();
+}
+
+void _mi_heap_collect(mi_heap_t* heap, bool force) {
+  mi_theap_t* const theap = heap == NULL ? _mi_tls.own : _mi_theap_find(heap);
+  if (theap != NULL) {
+    _mi_theap_collect(theap, force);
+  }
+}
+
+void _mi_heaps_fork_prepare(void) {
+  _mi_heaps_lock();
+  _mi_lock_acquire(&_mi_heap_main()->lock);
+  for (mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
+    _mi_lock_acquire(&heap->lock);
+  }
+}
+
+static void mi_heap_fork_release(mi_heap_t* heap, bool in_child) {
+  if (in_child) {
+    _mi_lock_reset(&heap->lock);
+  } else {
+    _mi_lock_release(&heap->lock);
+  }
+}
+
+void _mi_heaps_fork_release(bool in_child) {
+  for (mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
+    mi_heap_fork_release(heap, in_child);
+  }
+  mi_heap_fork_release(_mi_heap_main(), in_child);
+  if (in_child) {
+    _mi_lock_reset(&mi_heaps.lock);
+  } else {
+    _mi_heaps_unlock();
+  }
+}

@@ -1,0 +1,28 @@
+// Owns: first-class heaps: made, deleted, destroyed, from any thread.
+// May include: base, sys, region, heap.
+// Called by: alloc, api.
+// Invariants: the main heap always exists and is never deleted.
+#pragma once
+
+#include "src/heap/theap.h"
+
+mi_inline mi_heap_t* _mi_heap_main(void) { return &_mi_heap_main_instance; }
+
+// A new heap; NULL when there is no memory.
+mi_heap_t* _mi_heap_new(void);
+
+// Ends a heap; its live blocks become the main heap's. NULL and the main heap are left alone.
+void _mi_heap_delete(mi_heap_t* heap);
+
+// Ends a heap with all its blocks. No other thread may use the heap or its blocks meanwhile.
+void _mi_heap_destroy(mi_heap_t* heap);
+
+// Collects this thread's theap of the heap.
+void _mi_heap_collect(mi_heap_t* heap, bool force);
+
+// The lock that guards which heap a theap belongs to, and the list of heaps.
+void _mi_heaps_lock(void);
+void _mi_heaps_unlock(void);
+
+void _mi_heaps_fork_prepare(void);
+void _mi_heaps_fork_release(bool in_child);

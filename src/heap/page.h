@@ -1,0 +1,179 @@
+// Owns: the structures of pages, theaps and heaps, and what can be done to a page by itself.
+// May include: base, hardening, sys, region.
+// Called by: heap, alloc.
+// Invariants: at any time a page has at most one owner thread; only the owner touches its plain fields.
+//
+// Glossary
+//   block       what the program gets; a page has blocks of one size
+//   page        a run of slices of an arena holding blocks of one size class, or one block alone (a single)
+//   OS page     the system's page
+//   slice       64 KiB of an arena, the unit arenas hand out
+//   free list   page->free, from which the owner allocates; page->local_free, what the owner freed; page->remote, what
+//               other threads freed
+//   theap       a thread's part of a heap: the pages it owns, in a queue for each size class
+//   heap        what the program names; the main heap serves malloc
+//   owned       a thread's id is in page->owner, and MI_REMOTE_OWNED is set in page->remote
+//   full        an owned page with no free block; after a few, theaps let go of them: unowned and not listed
+//   listed      an unowned page with free blocks, in the heap's list of its class, for whoever needs it
+//   retired     an owned page with no block in use, kept for a moment in case it is wanted again
+#pragma once
+
+#include "hardening/free-list.h"
+#include "hardening/live-bits.h"
+#include "src/base/assert.h"
+#include "src/base/atomic.h"
+#include "src/base/geometry.h"
+#include "src/base/sizeclass.h"
+#include "src/region/arena.h"
+#include "src/region/page-map.h"
+#include "src/sys/lock.h"
+
+typedef struct mi_theap_s mi_theap_t;
+typedef struct mi_heap_s mi_heap_t;
+
+// A free block: the link to the next one, encoded where the profile says so.
+typedef struct mi_block_s {
+  uintptr_t link;
+} mi_block_t;
+
+// Thread ids are multiples of 16; the low bits of page->owner make a page special, so that the fast path of free, which
+// compares the whole word with the thread's id, leaves it to the slow path.
+enum {
+  MI_TID_NONE = 0,       // page->owner of an unowned page
+  MI_TID_DISARMED = 1,   // what a thread compares with when its fast paths are switched off; owns nothing
+  MI_TID_LATE = 16,      // the process-wide theap of threads that have none
+  MI_TID_FIRST = 32,
+  MI_TID_STEP = 16,
+  MI_OWNER_FLAGS = 15,
+  MI_OWNER_HAS_INTERIOR = 2,  // some blocks were handed out at an address inside them (alignment with an offset)
+};
+
+// page->remote: a count of blocks, the first of them, and two flags, changed together by compare-and-swap. The count
+// lets whoever frees the last block of an unowned page know that it did.
+#define MI_REMOTE_OWNED UINT64_C(1)
+#define MI_REMOTE_LISTED UINT64_C(2)
+#define MI_REMOTE_HEAD_SHIFT 8
+#define MI_REMOTE_HEAD_MASK UINT64_C(0xffffff)
+#define MI_REMOTE_COUNT_SHIFT 32
+
+struct mi_page_s {
+  // Read by every free, written when the page changes hands.
+  _Atomic(uintptr_t) owner;
+  uint8_t* start;
+  mi_live_word_t* live;
+  size_t block_size;
+  uint32_t reserved;      // blocks that fit
+  uint8_t bin;
+  uint8_t granule_shift;
+  _Atomic(bool) has_interior;  // a block was handed out at an address inside it
+  bool memory_is_zero;    // what was never handed out holds zeroes
+  _Atomic(mi_heap_t*) heap;  // changes under the lock of the heap it leaves
+  uintptr_t keys[2];      // of the links
+  // Written by the owner on every call.
+  mi_aligned(MI_CACHE_LINE) mi_block_t* free;
+  mi_block_t* local_free;
+  uint32_t used;          // blocks handed out and not collected
+  uint32_t capacity;      // blocks that were ever in a list
+  bool free_is_zero;      // blocks in `free` hold zeroes but for their link
+  bool retired;
+  uintptr_t last_tid;     // who owned it last
+  mi_theap_t* theap;
+  struct mi_page_s* next;
+  struct mi_page_s* prev;
+  // Written by other threads.
+  mi_aligned(MI_CACHE_LINE) _Atomic(uint64_t) remote;
+  _Atomic(uint32_t) unowned_used;  // `used` as it was when the page became unowned
+  // Where the memory is from.
+  mi_aligned(MI_CACHE_LINE) mi_arena_t* arena;  // NULL: memory of its own, in `os`
+  size_t slice_index;
+  size_t slice_count;
+  mi_os_block_t os;
+};
+
+_Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");
+
+typedef struct mi_page_queue_s {
+  mi_page_t* first;
+  mi_page_t* last;
+  mi_page_t* retired;  // at most one page with no block in use is kept
+  uint32_t count;
+} mi_page_queue_t;
+
+// Fast-path entry: a page of which allocation may always be tried; never has a free block.
+extern mi_page_t _mi_page_empty;
+
+mi_inline bool _mi_page_is_single(const mi_page_t* page) { return page->bin == MI_BIN_SINGLE; }
+
+mi_inline uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
+  return _mi_hard_live_index((uint64_t)((uintptr_t)p - (uintptr_t)page->start), page->granule_shift);
+}
+
+mi_inline mi_block_t* _mi_block_next(const mi_page_t* page, const mi_block_t* block) {
+  const uintptr_t link = block->link;
+  return (mi_block_t*)(MI_HAS_ENCODED_LISTS ? _mi_hard_link_decode(link, (uintptr_t)block, page->keys) : link);
+}
+
+mi_inline void _mi_block_set_next(const mi_page_t* page, mi_block_t* block, const mi_block_t* next) {
+  const uintptr_t link = (uintptr_t)next;
+  block->link = MI_HAS_ENCODED_LISTS ? _mi_hard_link_encode(link, (uintptr_t)block, page->keys) : link;
+}
+
+// Reports a free list of the page that names `block`, which is none of its free blocks, and drops the list.
+mi_cold void _mi_page_report_corrupt(mi_page_t* page, const void* block);
+
+// Takes a block from the page's free list; NULL when it is empty.
+mi_inline void* _mi_page_pop(mi_page_t* page) {
+  mi_block_t* const block = page->free;
+  if (mi_unlikely(block == NULL)) {
+    return NULL;
+  }
+  if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_set(page->live, _mi_page_live_index(page, block)))) {
+    _mi_page_report_corrupt(page, block);
+    return NULL;
+  }
+  page->free = _mi_block_next(page, block);
+  page->used++;
+  return block;
+}
+
+// Makes freed blocks available in page->free, which is empty: what was freed here, else what others freed.
+bool _mi_page_refill_freed(mi_page_t* page);
+
+// Makes blocks available in page->free, which is empty, that were never used; there are some.
+void _mi_page_extend(mi_page_t* page);
+
+// Moves what other threads freed to the front of page->free.
+void _mi_page_collect_remote(mi_page_t* page);
+
+// Moves everything freed to page->free, so that `used` is what the program holds.
+void _mi_page_collect(mi_page_t* page);
+
+// A new page of a size class, owned by the calling thread, in no queue; NULL when the system has no memory.
+mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin);
+
+// A new page with one block of at least `size` bytes at a multiple of `align`, unowned. *is_zero: it holds zeroes.
+mi_page_t* _mi_page_new_single(mi_heap_t* heap, size_t size, size_t align, bool* is_zero);
+
+// Gives a page's memory back. Owned by the caller, in no queue or list, with no block in use.
+void _mi_page_release(mi_page_t* page);
+
+// The same for one that has been idle for the purge delay: its memory goes back to the system at once.
+void _mi_page_release_idle(mi_page_t* page);
+
+// Changes a single's size in place; false when its surroundings do not allow it. *is_zero: the new part holds zeroes.
+bool _mi_page_single_resize(mi_page_t* page, size_t size, bool* is_zero);
+
+// The block that address p lies in, by division: for slow paths.
+mi_inline void* _mi_page_block_of(const mi_page_t* page, const void* p) {
+  const size_t offset = (size_t)((uintptr_t)p - (uintptr_t)page->start);
+  return page->start + offset / page->block_size * page->block_size;
+}
+
+// The page in use that address p lies in, also far inside a single; NULL when there is none. Slow.
+mi_page_t* _mi_page_of_any(const void* p);
+
+// What an address without a page was: true when a page that is gone had a block start there.
+bool _mi_page_was_block(const void* p);
+
+// A block of the page, which the caller owns, is handed out at an address inside it: from now on frees look for the block.
+void _mi_page_mark_interior(mi_page_t* page);

@@ -1,0 +1,149 @@
+// Owns: process start and end, thread start and end, fork.
+// May include: base, prim, sys, region, heap.
+// Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
+// Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
+// in which they may nest: late theap, heaps, heap, singles, arenas, purge, metadata, random, log.
+#include "src/heap/process.h"
+
+#include "src/heap/single.h"
+#include "src/prim/prim.h"
+#include "src/region/meta.h"
+#include "src/sys/lock.h"
+#include "src/sys/log.h"
+#include "src/sys/options.h"
+#include "src/sys/random.h"
+#include "src/sys/stats.h"
+
+static mi_lock_t mi_init_lock;
+static _Atomic(bool) mi_is_initialised;
+static _Atomic(bool) mi_hooks_installed;
+static _Atomic(bool) mi_is_closed;
+
+// Thread end. Destructors of others may still allocate and free, in any order: stay until the last round.
+static void mi_thread_on_exit(void* arg) {
+  if (++_mi_tls.exit_round < _mi_prim_thread_exit_rounds()) {
+    _mi_prim_thread_on_exit_set(arg);
+    return;
+  }
+  _mi_thread_done();
+}
+
+static void mi_fork_prepare(void) {
+  _mi_late_fork_prepare();
+  _mi_heaps_fork_prepare();
+  _mi_singles_fork_prepare();
+  _mi_arenas_fork_prepare();
+  _mi_meta_fork_prepare();
+  _mi_random_fork_prepare();
+  _mi_log_fork_prepare();
+  _mi_lock_fork_begin();
+}
+
+static void mi_fork_release(bool in_child) {
+  _mi_lock_fork_end();
+  _mi_log_fork_release(in_child);
+  _mi_random_fork_release(in_child);
+  _mi_meta_fork_release(in_child);
+  _mi_arenas_fork_release(in_child);
+  _mi_singles_fork_release(in_child);
+  _mi_heaps_fork_release(in_child);
+  _mi_late_fork_release(in_child);
+}
+
+static void mi_fork_parent(void) { mi_fork_release(false); }
+
+static void mi_fork_child(void) { mi_fork_release(true); }
+
+// The core needs raw system calls only; hooks of the C library come after it, since they may allocate.
+static void mi_install_hooks(void) {
+  if (mi_atomic_exchange_acq_rel(&mi_hooks_installed, true)) {
+    return;
+  }
+  (void)_mi_prim_thread_on_exit_init(&mi_thread_on_exit);
+  (void)_mi_prim_fork_hooks(&mi_fork_prepare, &mi_fork_parent, &mi_fork_child);
+}
+
+bool _mi_process_init(void) {
+  // Acquire pairs with the release below: who sees the flag sees the core.
+  if (mi_likely(mi_atomic_load_acquire(&mi_is_initialised))) {
+    return true;
+  }
+  _mi_lock_acquire(&mi_init_lock);
+  if (!mi_atomic_load_relaxed(&mi_is_initialised)) {
+    _mi_os_init();
+    _mi_options_load();
+    if (_mi_page_map_init(_mi_os_config.address_bits)) {
+      mi_atomic_store_release(&mi_is_initialised, true);
+    }
+  }
+  _mi_lock_release(&mi_init_lock);
+  if (!mi_atomic_load_relaxed(&mi_is_initialised)) {
+    return false;
+  }
+  mi_install_hooks();
+  return true;
+}
+
+void _mi_thread_init(void) { (void)_mi_theap_default(); }
+
+void _mi_thread_done(void) {
+  mi_theap_t* theap = _mi_tls.own;
+  if (theap == NULL) {
+    return;
+  }
+  // First of all the thread stops being an owner: what runs from here on is served like a thread without a theap.
+  _mi_thread_disarm();
+  _mi_tls.own = NULL;
+  _mi_tls.own_tid = MI_TID_NONE;
+  _mi_tls.state = MI_THREAD_DONE;
+  while (theap != NULL) {
+    mi_theap_t* const next = theap->next_in_thread;
+    _mi_theap_end(theap);
+    theap = next;
+  }
+  _mi_stat_decrease(&_mi_stats.threads, 1);
+}
+
+static void mi_theap_collect_forced(mi_theap_t* theap) { _mi_theap_collect(theap, true); }
+
+static void mi_theap_collect_gently(mi_theap_t* theap) { _mi_theap_collect(theap, false); }
+
+void _mi_collect(bool force) {
+  _mi_thread_each_theap(force ? &mi_theap_collect_forced : &mi_theap_collect_gently);
+  if (force) {
+    _mi_arenas_purge(0, true);
+  }
+}
+
+bool _mi_process_is_closed(void) { return mi_atomic_load_relaxed(&mi_is_closed); }
+
+void _mi_process_done(void) {
+  static _Atomic(bool) done;
+  if (mi_atomic_exchange_acq_rel(&done, true)) {
+    return;
+  }
+  // The library's code may be gone when the next thread ends.
+  _mi_prim_thread_on_exit_done();
+  if (_mi_option_is_enabled(mi_option_show_stats) || _mi_option_is_enabled(mi_option_verbose)) {
+    _mi_stats_print(NULL, NULL);
+  }
+  if (_mi_option_is_enabled(mi_option_destroy_on_exit)) {
+    _mi_collect(true);
+    mi_atomic_store_relaxed(&mi_is_closed, true);
+    _mi_page_map_close();
+    _mi_thread_disarm();
+    _mi_tls.own = NULL;
+    _mi_tls.state = MI_THREAD_DONE;
+    _mi_arenas_destroy();
+  }
+}
+
+// The first of the program's constructors and the last of its destructors, as far as the linker lets one choose.
+__attribute__((constructor(101))) static void mi_process_load(void) {
+  (void)_mi_process_init();
+  // The environment may not have been readable at the first allocation.
+  _mi_options_load();
+  _mi_log_verbose("process start, %zu byte OS pages\n", _mi_os_page_size());
+}
+
+__attribute__((destructor(101))) static void mi_process_unload(void) { _mi_process_done(); }

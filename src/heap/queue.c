@@ -1,0 +1,84 @@
+// Owns: a theap's queues of pages by size class, and the direct table over their first pages.
+// May include: base, heap.
+// Called by: heap.
+// Invariants: a direct entry is the first page of its class's queue, or the empty page; so a request of a small size
+// finds its page with one load.
+#include "src/heap/theap.h"
+
+// The direct entries of a bin: every request size in 16-byte units that the bin serves.
+static void mi_queue_update_direct(mi_theap_t* theap, unsigned bin) {
+  const size_t block_size = _mi_bin_block_size(bin);
+  if (block_size > MI_DIRECT_SIZE_MAX) {
+    return;
+  }
+  mi_page_t* const first = theap->queues[bin].first;
+  mi_page_t* const page = first != NULL ? first : &_mi_page_empty;
+  const size_t last = block_size >> MI_BLOCK_ALIGN_SHIFT;
+  size_t entry = bin == MI_BIN_FIRST ? 0 : (_mi_bin_block_size(bin - 1) >> MI_BLOCK_ALIGN_SHIFT) + 1;
+  for (; entry <= last; entry++) {
+    theap->direct[entry] = page;
+  }
+}
+
+void _mi_queue_push_front(mi_theap_t* theap, mi_page_t* page) {
+  mi_page_queue_t* const queue = &theap->queues[page->bin];
+  page->prev = NULL;
+  page->next = queue->first;
+  if (queue->first != NULL) {
+    queue->first->prev = page;
+  } else {
+    queue->last = page;
+  }
+  queue->first = page;
+  queue->count++;
+  mi_queue_update_direct(theap, page->bin);
+}
+
+void _mi_queue_push_back(mi_theap_t* theap, mi_page_t* page) {
+  mi_page_queue_t* const queue = &theap->queues[page->bin];
+  if (queue->last == NULL) {
+    _mi_queue_push_front(theap, page);
+    return;
+  }
+  page->next = NULL;
+  page->prev = queue->last;
+  queue->last->next = page;
+  queue->last = page;
+  queue->count++;
+}
+
+void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
+  mi_page_queue_t* const queue = &theap->queues[page->bin];
+  if (page->next != NULL) {
+    page->next->prev = page->prev;
+  } else {
+    queue->last = page->prev;
+  }
+  if (page->prev != NULL) {
+    page->prev->next = page->next;
+  } else {
+    queue->first = page->next;
+    mi_queue_update_direct(theap, page->bin);
+  }
+  page->next = NULL;
+  page->prev = NULL;
+  queue->count--;
+  if (queue->retired == page) {
+    queue->retired = NULL;
+  }
+  page->retired = false;
+}
+
+void _mi_queue_move_front(mi_theap_t* theap, mi_page_t* page) {
+  mi_page_queue_t* const queue = &theap->queues[page->bin];
+  if (queue->first == page) {
+    return;
+  }
+  const bool retired = page->retired;
+  _mi_queue_remove(theap, page);
+  _mi_queue_push_front(theap, page);
+  if (retired) {
+    page->retired = true;
+    queue->retired = page;
+  }
+}

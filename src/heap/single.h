@@ -1,0 +1,42 @@
+// Owns: blocks that are a page by themselves: larger than any class, or aligned beyond a slice.
+// May include: base, sys, region, heap.
+// Called by: heap, alloc.
+// Invariants: a single is never owned; whoever frees it claims it, and a second claim fails.
+#pragma once
+
+#include "src/heap/page.h"
+
+enum {
+  // Blocks aligned beyond this get memory of their own: an arena would have to skip too much.
+  MI_SINGLE_ARENA_ALIGN_MAX = 32 * MI_MIB,
+  // From this size on, a block that has to move takes its OS pages along instead of copying them.
+  MI_SINGLE_MOVE_MIN = 1 * MI_MIB,
+};
+
+// Fills in what is the same for every single; arena, slices, start and memory_is_zero are set.
+void _mi_single_init(mi_page_t* page, mi_heap_t* heap);
+
+// A single in memory of its own, `size` a multiple of the slice size; entered everywhere. NULL: no memory.
+mi_page_t* _mi_single_new_from_os(mi_heap_t* heap, size_t size, size_t align);
+
+// Unmaps it. Out of the page map already.
+void _mi_single_release_to_os(mi_page_t* page);
+
+// The single with memory of its own that holds p.
+mi_page_t* _mi_single_of(const void* p);
+
+// Whether such a single started at p not long ago.
+bool _mi_single_was(const void* p);
+
+// Frees a single. False: it has been freed already.
+bool _mi_single_free(mi_page_t* page);
+
+// A larger single with the content of `page`, whose OS pages move there; the old one is gone. NULL: not possible here,
+// nothing has changed. What lies beyond the old size holds zeroes.
+mi_page_t* _mi_single_move(mi_page_t* page, size_t size);
+
+// Calls `visit` for each single with memory of its own, under their lock, until it returns false.
+void _mi_single_visit(bool (*visit)(mi_page_t* page, void* arg), void* arg);
+
+void _mi_singles_fork_prepare(void);
+void _mi_singles_fork_release(bool in_child);

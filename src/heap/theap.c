@@ -1,0 +1,146 @@
+// Owns: theaps: made, found, given back; the thread-local words.
+// May include: base, prim, sys, region, heap.
+// Called by: heap, alloc.
+// Invariants: a thread's theaps are chained from its theap of the main heap, which comes first and is made first.
+#include "src/heap/theap.h"
+
+#include <string.h>
+
+#include "src/heap/process.h"
+#include "src/prim/prim.h"
+#include "src/region/meta.h"
+#include "src/sys/stats.h"
+
+mi_theap_t _mi_theap_empty = {.direct = {[0 ... MI_DIRECT_ENTRIES - 1] = &_mi_page_empty}};
+
+mi_thread_local mi_tls_t _mi_tls = {.theap = &_mi_theap_empty, .tid = MI_TID_DISARMED};
+
+// Thread ids are not used twice, so a page can never be taken for that of a thread long gone.
+static _Atomic(uintptr_t) mi_next_tid = MI_TID_FIRST;
+
+static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid) {
+  mi_theap_t* const theap = _mi_meta_zalloc(sizeof(*theap));
+  if (theap == NULL) {
+    return NULL;
+  }
+  for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
+    theap->direct[i] = &_mi_page_empty;
+  }
+  theap->tid = tid;
+  theap->heap_id = heap->id;
+  mi_atomic_store_relaxed(&theap->heap, heap);
+  _mi_heaps_lock();
+  _mi_heap_link_theap(heap, theap);
+  _mi_heaps_unlock();
+  _mi_stat_increase(&_mi_stats.theaps, 1);
+  return theap;
+}
+
+void _mi_heap_link_theap(mi_heap_t* heap, mi_theap_t* theap) {
+  theap->next_in_heap = heap->theaps;
+  if (heap->theaps != NULL) {
+    heap->theaps->prev_in_heap = theap;
+  }
+  heap->theaps = theap;
+}
+
+void _mi_theap_end(mi_theap_t* theap) {
+  // Under this lock a heap cannot be ended, so the theap either has its heap or has none to be unlinked from.
+  _mi_heaps_lock();
+  mi_heap_t* const heap = mi_atomic_load_relaxed(&theap->heap);
+  if (heap != NULL) {
+    _mi_theap_abandon(theap);
+    if (theap->prev_in_heap != NULL) {
+      theap->prev_in_heap->next_in_heap = theap->next_in_heap;
+    } else {
+      heap->theaps = theap->next_in_heap;
+    }
+    if (theap->next_in_heap != NULL) {
+      theap->next_in_heap->prev_in_heap = theap->prev_in_heap;
+    }
+  }
+  _mi_heaps_unlock();
+  _mi_stat_decrease(&_mi_stats.theaps, 1);
+  _mi_meta_free(theap, sizeof(*theap));
+}
+
+mi_theap_t* _mi_theap_default(void) {
+  if (mi_likely(_mi_tls.own != NULL)) {
+    return _mi_tls.own;
+  }
+  if (_mi_tls.state == MI_THREAD_DONE || !_mi_process_init()) {
+    return NULL;
+  }
+  // Set last: what runs in between may allocate, and is served by the late theap.
+  const uintptr_t tid = mi_atomic_add_relaxed(&mi_next_tid, MI_TID_STEP);
+  mi_theap_t* const theap = mi_theap_new(_mi_heap_main(), tid);
+  if (theap == NULL) {
+    return NULL;
+  }
+  _mi_tls.own = theap;
+  _mi_tls.own_tid = tid;
+  _mi_tls.state = MI_THREAD_READY;
+  _mi_thread_arm();
+  _mi_stat_increase(&_mi_stats.threads, 1);
+  // May allocate, which works by now.
+  _mi_prim_thread_on_exit_set(theap);
+  return theap;
+}
+
+mi_theap_t* _mi_theap_find(const mi_heap_t* heap) {
+  mi_theap_t* theap = _mi_tls.own;
+  while (theap != NULL && (mi_atomic_load_relaxed(&theap->heap) != heap || theap->heap_id != heap->id)) {
+    theap = theap->next_in_thread;
+  }
+  return theap;
+}
+
+// Drops theaps whose heap is gone from the calling thread's chain.
+static void mi_thread_prune(mi_theap_t* own) {
+  mi_theap_t** link = &own->next_in_thread;
+  while (*link != NULL) {
+    mi_theap_t* const theap = *link;
+    if (mi_atomic_load_acquire(&theap->heap) == NULL) {
+      *link = theap->next_in_thread;
+      _mi_theap_end(theap);
+    } else {
+      link = &theap->next_in_thread;
+    }
+  }
+}
+
+mi_theap_t* _mi_heap_theap(mi_heap_t* heap) {
+  mi_theap_t* const own = _mi_theap_default();
+  if (own == NULL || heap == NULL || heap == _mi_heap_main()) {
+    return own;
+  }
+  mi_theap_t* const found = _mi_theap_find(heap);
+  if (mi_likely(found != NULL)) {
+    return found;
+  }
+  mi_thread_prune(own);
+  mi_theap_t* const theap = mi_theap_new(heap, own->tid);
+  if (theap != NULL) {
+    theap->next_in_thread = own->next_in_thread;
+    own->next_in_thread = theap;
+  }
+  return theap;
+}
+
+void _mi_thread_each_theap(void (*visit)(mi_theap_t* theap)) {
+  mi_theap_t* const own = _mi_tls.own;
+  if (own == NULL) {
+    return;
+  }
+  visit(own);
+  if (own->next_in_thread == NULL) {
+    return;
+  }
+  _mi_heaps_lock();
+  for (mi_theap_t* theap = own->next_in_thread; theap != NULL; theap = theap->next_in_thread) {
+    if (mi_atomic_load_relaxed(&theap->heap) != NULL) {
+      visit(theap);
+    }
+  }
+  _mi_heaps_unlock();
+}

@@ -1,0 +1,127 @@
+// Owns: theaps and heaps as structures, the thread-local word that finds a theap, and the arming of the fast paths.
+// May include: base, sys, region, heap.
+// Called by: heap, alloc.
+// Invariants: a theap is touched by its thread only; a thread's fast paths are either armed (its own theap and id) or
+// disarmed (a theap without pages and an id that owns nothing), and every slow path copes with both.
+#pragma once
+
+#include "src/heap/page.h"
+#include "src/sys/random.h"
+
+enum { MI_DIRECT_ENTRIES = MI_DIRECT_SIZE_MAX / MI_BLOCK_ALIGN + 1 };
+
+struct mi_theap_s {
+  mi_page_t* direct[MI_DIRECT_ENTRIES];  // by request size in units of MI_BLOCK_ALIGN: the first page of its class
+  uintptr_t tid;
+  _Atomic(mi_heap_t*) heap;  // NULL once the heap was destroyed
+  uint64_t heap_id;
+  mi_theap_t* next_in_thread;
+  mi_theap_t* next_in_heap;  // under the heaps' lock
+  mi_theap_t* prev_in_heap;
+  int64_t retire_due;        // when retired pages are given back, 0 when there are none
+  int64_t last_tick;
+  uint32_t slow_calls;       // since the last collection
+  mi_page_queue_t queues[MI_BIN_COUNT];
+  mi_random_t random;
+};
+
+typedef struct mi_page_list_s {
+  _Atomic(mi_page_t*) first;  // read without the lock, as a hint
+  mi_page_t* last;
+} mi_page_list_t;
+
+struct mi_heap_s {
+  mi_lock_t lock;  // leaf lock: the lists of pages
+  uint64_t id;
+  mi_theap_t* theaps;  // under the heaps' lock, like the links of the heaps themselves
+  mi_heap_t* next;
+  mi_heap_t* prev;
+  mi_page_list_t listed[MI_BIN_COUNT];
+};
+
+extern mi_heap_t _mi_heap_main_instance;
+extern mi_theap_t _mi_theap_empty;
+
+typedef enum mi_thread_state_e {
+  MI_THREAD_FRESH,  // has no theap yet
+  MI_THREAD_READY,
+  MI_THREAD_DONE,   // torn down: what it still allocates comes from the late theap
+} mi_thread_state_t;
+
+typedef struct mi_tls_s {
+  mi_theap_t* theap;  // armed: `own`; disarmed: _mi_theap_empty
+  uintptr_t tid;      // armed: `own_tid`; disarmed: MI_TID_DISARMED
+  mi_theap_t* own;    // this thread's theap of the main heap, first of its chain
+  uintptr_t own_tid;
+  mi_thread_state_t state;
+  unsigned exit_round;
+} mi_tls_t;
+
+extern mi_thread_local mi_tls_t _mi_tls;
+
+mi_inline void _mi_thread_arm(void) {
+  _mi_tls.theap = _mi_tls.own;
+  _mi_tls.tid = _mi_tls.own_tid;
+}
+
+// Sends this thread's next malloc and free to the slow path, which looks at the clock: how a purge that falls due while
+// a thread makes no slow call is still done by its next call.
+mi_inline void _mi_thread_disarm(void) {
+  _mi_tls.theap = &_mi_theap_empty;
+  _mi_tls.tid = MI_TID_DISARMED;
+}
+
+// This thread's theap of the main heap, made on first use. NULL: no memory, or the thread has been torn down.
+mi_theap_t* _mi_theap_default(void);
+
+// This thread's theap of `heap`, made on first use; NULL likewise.
+mi_theap_t* _mi_heap_theap(mi_heap_t* heap);
+
+// The same, but never made.
+mi_theap_t* _mi_theap_find(const mi_heap_t* heap);
+
+// Allocates when the inline paths could not. NULL, with errno ENOMEM, when there is no memory. `theap` may be NULL: then
+// the late theap of the main heap serves.
+void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero);
+
+// Allocates a single block of `size` bytes at a multiple of `align`.
+void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero);
+
+// Looks at the clock when something is due, does what is, and arms the fast paths unless the thread calls so rarely that
+// its next call should look again.
+void _mi_theap_tick(void);
+
+// A page of this thread has no block in use any more.
+void _mi_page_retire(mi_page_t* page);
+
+// Another thread's page, or nobody's: frees `block`, which the caller has found to be live.
+void _mi_page_free_remote(mi_page_t* page, mi_block_t* block);
+
+// Collects what was freed, gives empty pages back; `force`: also those kept for reuse.
+void _mi_theap_collect(mi_theap_t* theap, bool force);
+
+// Lets go of every page: listed where it has free blocks.
+void _mi_theap_abandon(mi_theap_t* theap);
+
+// Calls `visit` for each theap of the calling thread whose heap exists and cannot end meanwhile.
+void _mi_thread_each_theap(void (*visit)(mi_theap_t* theap));
+
+// Enters a theap in its heap's list; the heaps' lock is held.
+void _mi_heap_link_theap(mi_heap_t* heap, mi_theap_t* theap);
+
+// Abandons the theap's pages, unlinks it from its heap, if that still exists, and gives it back.
+void _mi_theap_end(mi_theap_t* theap);
+
+// Queues (queue.c): all by the theap's thread.
+void _mi_queue_push_front(mi_theap_t* theap, mi_page_t* page);
+void _mi_queue_push_back(mi_theap_t* theap, mi_page_t* page);
+void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page);
+void _mi_queue_move_front(mi_theap_t* theap, mi_page_t* page);
+
+// Ownership (abandon.c).
+// Takes an unowned page with free blocks from the heap's list; owned by `theap`, in no queue. NULL when there is none.
+mi_page_t* _mi_heap_take_listed(mi_heap_t* heap, unsigned bin, mi_theap_t* theap);
+// Lets go of a full page that is in no queue. False: other threads have freed into it; it is still owned.
+bool _mi_page_try_unown_full(mi_page_t* page);
+// Puts an owned page in the heap's list and lets go of it, or releases it when all its blocks are free.
+void _mi_page_abandon(mi_page_t* page);
