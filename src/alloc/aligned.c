@@ -1,0 +1,52 @@
+// Owns: allocation at an alignment.
+// May include: base, hardening, sys, region, heap, alloc.
+// Called by: api, alloc.
+// Invariants: up to a slice, alignment costs no more than rounding the size: a multiple of A falls in a class whose block
+// size is a multiple of A, and pages start at slices; beyond, a block is a page by itself. Only an offset that is no
+// multiple of the alignment makes a block begin before the pointer that is handed out.
+#include <errno.h>
+
+#include "src/alloc/alloc.h"
+#include "src/heap/single.h"
+
+static void* mi_fail(int error) {
+  errno = error;
+  return NULL;
+}
+
+// The pointer lies inside a block that is larger by the alignment. The page is marked, so that frees find the block.
+static void* mi_alloc_with_offset(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero) {
+  if (align > MI_SLICE_SIZE || size + align > MI_LARGE_BLOCK_MAX) {
+    return mi_fail(size + align > MI_LARGE_BLOCK_MAX ? ENOMEM : EINVAL);
+  }
+  void* const block = _mi_theap_alloc(theap, size + align, zero);
+  if (block == NULL) {
+    return NULL;
+  }
+  const uintptr_t address = _mi_align_up_ptr((uintptr_t)block + offset, align) - offset;
+  mi_page_t* const page = _mi_page_map_find(block);
+  if (address != (uintptr_t)block) {
+    _mi_page_mark_interior(page);
+  }
+  return (void*)address;
+}
+
+void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero) {
+  if (mi_unlikely(!_mi_is_power_of_two(align))) {
+    return mi_fail(EINVAL);
+  }
+  if (mi_unlikely(size > MI_ALLOC_SIZE_MAX || align > MI_ALLOC_SIZE_MAX - size)) {
+    return mi_fail(ENOMEM);
+  }
+  offset &= align - 1;
+  if (mi_unlikely(offset != 0 && align > 1)) {
+    return mi_alloc_with_offset(theap, size, align, offset, zero);
+  }
+  if (align <= MI_BLOCK_ALIGN) {
+    return _mi_theap_alloc(theap, size, zero);
+  }
+  if (mi_likely(align <= MI_SLICE_SIZE)) {
+    return _mi_theap_alloc(theap, _mi_align_up(_mi_max(size, 1), align), zero);
+  }
+  return _mi_theap_alloc_single(theap != NULL ? theap : _mi_theap_default(), size, align, zero);
+}

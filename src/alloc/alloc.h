@@ -1,0 +1,95 @@
+// Owns: what the public functions are made of: the inline fast paths of malloc and free, and the declarations of the rest.
+// May include: base, hardening, sys, region, heap.
+// Called by: api.
+// Invariants: a function that returns NULL has set errno to ENOMEM, or EINVAL where said; success and free leave it alone.
+#pragma once
+
+#include "src/heap/heap.h"
+#include "src/heap/process.h"
+#include "src/heap/theap.h"
+
+// Everything the inline paths do not serve.
+mi_noinline void* _mi_alloc_slow(size_t size);
+mi_noinline void* _mi_alloc_zero_slow(size_t size);
+mi_noinline void _mi_free_slow(void* p, mi_page_t* page);
+
+// Reports a free of an address in an owned page of this thread that is no live block.
+mi_cold void _mi_free_report(const mi_page_t* page, const void* p);
+
+// Allocates `size` bytes from this thread's theap of the main heap.
+mi_inline void* _mi_alloc(size_t size) {
+  if (mi_likely(size <= MI_DIRECT_SIZE_MAX)) {
+    mi_page_t* const page = _mi_tls.theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
+    void* const p = _mi_page_pop(page);
+    if (mi_likely(p != NULL)) {
+      return p;
+    }
+  }
+  return _mi_alloc_slow(size);
+}
+
+// The same, zeroed up to the usable size.
+mi_inline void* _mi_alloc_zero(size_t size) {
+  if (mi_likely(size <= MI_DIRECT_SIZE_MAX)) {
+    mi_page_t* const page = _mi_tls.theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
+    void* const p = _mi_page_pop(page);
+    if (mi_likely(p != NULL)) {
+      // Fresh memory is zero but for the link.
+      __builtin_memset(p, 0, page->free_is_zero ? sizeof(mi_block_t) : page->block_size);
+      return p;
+    }
+  }
+  return _mi_alloc_zero_slow(size);
+}
+
+// Allocates from a theap of the calling thread; NULL: from that of the main heap.
+void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero);
+
+// Puts a block back that this thread's own page handed out.
+mi_inline void _mi_free_local(mi_page_t* page, mi_block_t* block) {
+  if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_clear(page->live, _mi_page_live_index(page, block)))) {
+    _mi_free_report(page, block);
+    return;
+  }
+  _mi_block_set_next(page, block, page->local_free);
+  page->local_free = block;
+  if (mi_unlikely(--page->used == 0)) {
+    _mi_page_retire(page);
+  }
+}
+
+// Frees a block; NULL is ignored. What is no block of this allocator is a violation.
+mi_inline void _mi_free(void* p) {
+  mi_page_t* const page = _mi_page_map_find(p);
+  // Relaxed: only this thread ever stores its own id there.
+  if (mi_likely(page != NULL && mi_atomic_load_relaxed(&page->owner) == _mi_tls.tid)) {
+    _mi_free_local(page, p);
+  } else {
+    _mi_free_slow(p, page);
+  }
+}
+
+// Allocates so that `offset` bytes into the block is a multiple of `align`, a power of two: EINVAL if it is none. A block
+// larger than a size class can only be aligned at its start beyond 64 KiB: an offset then leaves EINVAL too. `theap`:
+// NULL for this thread's theap of the main heap.
+void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero);
+
+// Changes a block's size and returns where it is now. NULL leaves the block as it was. `zero`: what lies beyond the old
+// usable size reads zero, and so does, after shrinking, what lies beyond the new size.
+void* _mi_realloc(mi_theap_t* theap, void* p, size_t newsize, bool zero);
+void* _mi_realloc_aligned(mi_theap_t* theap, void* p, size_t newsize, size_t align, size_t offset, bool zero);
+
+// Changes a block's size where it is; NULL (errno untouched) when it cannot.
+void* _mi_expand(void* p, size_t newsize);
+
+// The bytes that may be written at p; 0 for NULL. What is no live block is a violation.
+size_t _mi_usable_size(const void* p);
+
+// What _mi_alloc would make of a request of this size, in bytes.
+size_t _mi_good_size(size_t size);
+
+// Whether p lies in memory of this allocator that is in use.
+bool _mi_is_in_heap(const void* p);
+
+// The page of a live block, for everything but free. NULL after a report that did not abort. `what` names the call.
+mi_page_t* _mi_page_of_live(const void* p, const char* what);

@@ -1,0 +1,152 @@
+// Owns: frees that the inline path leaves: other threads' blocks, singles, blocks with an offset, and bad pointers.
+// May include: base, hardening, sys, region, heap, alloc.
+// Called by: api, alloc.
+// Invariants: nothing is read through a pointer before it is known to lie in a page of ours.
+#include <errno.h>
+
+#include "src/alloc/alloc.h"
+#include "src/heap/single.h"
+#include "src/prim/prim.h"
+#include "src/sys/report.h"
+
+// Bad pointers
+
+static const char* mi_page_kind_of(const mi_page_t* page) { return _mi_page_is_single(page) ? "large block" : "block"; }
+
+// An address in a page in use that is no live block: freed already, or inside a block.
+static void mi_report_in_page(const mi_page_t* page, const void* p, const char* what) {
+  const void* const block = _mi_page_block_of(page, p);
+  const bool single = _mi_page_is_single(page);
+  const size_t thread = (size_t)_mi_prim_os_thread_id();
+  if (block == p && (uintptr_t)p < (uintptr_t)page->start + page->block_size * page->capacity) {
+    const mi_violation_t kind = what == NULL ? MI_VIOLATION_double_free : MI_VIOLATION_use_after_free;
+    _mi_report(kind, "pointer %p is a free %s of %zu bytes (page %p, class %u, thread %zu), %s", p,
+               mi_page_kind_of(page), page->block_size, (void*)page->start, page->bin, thread,
+               what == NULL ? "freed again" : what);
+    return;
+  }
+  const bool live = single || (MI_HAS_LIVE_BITS && _mi_hard_live_test(page->live, _mi_page_live_index(page, block)));
+  if (live) {
+    _mi_report(MI_VIOLATION_interior_free, "pointer %p is %zu bytes into a %s of %zu bytes at %p (page %p, thread %zu), %s",
+               p, (size_t)((uintptr_t)p - (uintptr_t)block), mi_page_kind_of(page), page->block_size, block,
+               (void*)page->start, thread, what == NULL ? "freed" : what);
+    return;
+  }
+  _mi_report(MI_VIOLATION_invalid_free, "pointer %p is in a page of %zu byte blocks but no block (page %p, thread %zu), %s",
+             p, page->block_size, (void*)page->start, thread, what == NULL ? "freed" : what);
+}
+
+// An address without a page.
+static void mi_report_no_page(const void* p, const char* what) {
+  const size_t thread = (size_t)_mi_prim_os_thread_id();
+  const mi_page_t* const page = _mi_page_of_any(p);
+  if (page != NULL) {
+    mi_report_in_page(page, p, what);
+  } else if (_mi_page_was_block(p)) {
+    _mi_report(what == NULL ? MI_VIOLATION_double_free : MI_VIOLATION_use_after_free,
+               "pointer %p is a free block whose memory has been given back (thread %zu), %s", p, thread,
+               what == NULL ? "freed again" : what);
+  } else if (_mi_arena_of(p) != NULL) {
+    _mi_report(MI_VIOLATION_invalid_free, "pointer %p is in unused memory of this allocator (thread %zu), %s", p, thread,
+               what == NULL ? "freed" : what);
+  } else {
+    _mi_report(MI_VIOLATION_foreign_free, "pointer %p is not from this allocator (thread %zu), %s", p, thread,
+               what == NULL ? "freed" : what);
+  }
+}
+
+void _mi_free_report(const mi_page_t* page, const void* p) { mi_report_in_page(page, p, NULL); }
+
+// Free
+
+// The block that was handed out as p, which may be an address inside it (alignment with an offset); NULL when it is none.
+static mi_block_t* mi_page_block_handed_out(const mi_page_t* page, void* p) {
+  if (mi_likely(!page->has_interior)) {
+    return p;
+  }
+  mi_block_t* const block = _mi_page_block_of(page, p);
+  if (MI_HAS_LIVE_BITS && (void*)block != p &&
+      !_mi_hard_live_test(page->live, _mi_page_live_index(page, block))) {
+    return NULL;
+  }
+  return block;
+}
+
+static void mi_free_other(mi_page_t* page, void* p) {
+  mi_block_t* const block = mi_page_block_handed_out(page, p);
+  if (block == NULL ||
+      (MI_HAS_LIVE_BITS && !_mi_hard_live_mark_remote(page->live, _mi_page_live_index(page, block)))) {
+    mi_report_in_page(page, p, NULL);
+    return;
+  }
+  _mi_page_free_remote(page, block);
+}
+
+void _mi_free_slow(void* p, mi_page_t* page) {
+  if (mi_unlikely(page == NULL)) {
+    if (p != NULL && !_mi_process_is_closed()) {
+      mi_report_no_page(p, NULL);
+    }
+    return;
+  }
+  // The clock may be due for a look, and the fast paths for arming.
+  _mi_theap_tick();
+  if (_mi_page_is_single(page)) {
+    if (mi_unlikely(p != page->start || !_mi_single_free(page))) {
+      mi_report_in_page(page, p, NULL);
+      return;
+    }
+    _mi_thread_disarm();
+    return;
+  }
+  const uintptr_t owner = mi_atomic_load_relaxed(&page->owner) & ~(uintptr_t)MI_OWNER_FLAGS;
+  if (owner != MI_TID_NONE && owner == _mi_tls.own_tid) {
+    mi_block_t* const block = mi_page_block_handed_out(page, p);
+    if (block == NULL) {
+      mi_report_in_page(page, p, NULL);
+      return;
+    }
+    _mi_free_local(page, block);
+    return;
+  }
+  mi_free_other(page, p);
+}
+
+// Queries
+
+mi_page_t* _mi_page_of_live(const void* p, const char* what) {
+  mi_page_t* const page = _mi_page_map_find(p);
+  if (mi_unlikely(page == NULL)) {
+    mi_report_no_page(p, what);
+    return NULL;
+  }
+  if (_mi_page_is_single(page)) {
+    if (mi_likely(p == page->start)) {
+      return page;
+    }
+  } else if (!MI_HAS_LIVE_BITS) {
+    return page;
+  } else {
+    const void* const block = page->has_interior ? _mi_page_block_of(page, p) : p;
+    if (mi_likely(_mi_hard_live_test(page->live, _mi_page_live_index(page, block)))) {
+      return page;
+    }
+  }
+  mi_report_in_page(page, p, what);
+  return NULL;
+}
+
+size_t _mi_usable_size(const void* p) {
+  if (p == NULL) {
+    return 0;
+  }
+  const mi_page_t* const page = _mi_page_of_live(p, "its usable size asked");
+  if (page == NULL) {
+    return 0;
+  }
+  if (mi_likely(!page->has_interior)) {
+    return page->block_size;
+  }
+  const uintptr_t block = (uintptr_t)_mi_page_block_of(page, p);
+  return page->block_size - (size_t)((uintptr_t)p - block);
+}

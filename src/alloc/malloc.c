@@ -1,0 +1,58 @@
+// Owns: allocation beyond the inline path, and the plain queries.
+// May include: base, hardening, sys, region, heap, alloc.
+// Called by: api.
+// Invariants: blocks of a class that has no direct entry still cost one look at the queue's first page.
+#include <errno.h>
+#include <string.h>
+
+#include "src/alloc/alloc.h"
+
+// A block of a larger class from the armed theap; the queues of a disarmed one are empty.
+mi_inline void* mi_theap_pop_queue(mi_theap_t* theap, size_t size, mi_page_t** page) {
+  *page = theap->queues[_mi_bin_of_size(size)].first;
+  return *page == NULL ? NULL : _mi_page_pop(*page);
+}
+
+void* _mi_alloc_slow(size_t size) {
+  if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX) {
+    mi_page_t* page;
+    void* const p = mi_theap_pop_queue(_mi_tls.theap, size, &page);
+    if (mi_likely(p != NULL)) {
+      return p;
+    }
+  }
+  return _mi_theap_alloc_slow(_mi_theap_default(), size, false);
+}
+
+void* _mi_alloc_zero_slow(size_t size) {
+  if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX) {
+    mi_page_t* page;
+    void* const p = mi_theap_pop_queue(_mi_tls.theap, size, &page);
+    if (mi_likely(p != NULL)) {
+      memset(p, 0, page->free_is_zero ? sizeof(mi_block_t) : page->block_size);
+      return p;
+    }
+  }
+  return _mi_theap_alloc_slow(_mi_theap_default(), size, true);
+}
+
+void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero) {
+  if (theap == NULL) {
+    return zero ? _mi_alloc_zero(size) : _mi_alloc(size);
+  }
+  if (size <= MI_LARGE_BLOCK_MAX) {
+    mi_page_t* page;
+    void* const p = mi_theap_pop_queue(theap, size, &page);
+    if (mi_likely(p != NULL)) {
+      if (zero) {
+        memset(p, 0, page->free_is_zero ? sizeof(mi_block_t) : page->block_size);
+      }
+      return p;
+    }
+  }
+  return _mi_theap_alloc_slow(theap, size, zero);
+}
+
+size_t _mi_good_size(size_t size) { return _mi_sizeclass_round(size); }
+
+bool _mi_is_in_heap(const void* p) { return p != NULL && _mi_page_of_any(p) != NULL; }
