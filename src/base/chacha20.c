@@ -1,0 +1,83 @@
+// Owns: the block function.
+// May include: base.
+// Called by: through chacha20.h.
+// Invariants: additions, exclusive ors and rotations by constants only; no table and no branch on data.
+#include "src/base/chacha20.h"
+
+enum {
+  MI_CHACHA20_WORDS = MI_CHACHA20_BLOCK_SIZE / 4,
+  MI_CHACHA20_DOUBLE_ROUNDS = 10,
+};
+
+static uint32_t mi_chacha20_load(const uint8_t* bytes) {
+  return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+static void mi_chacha20_store(uint8_t* bytes, uint32_t word) {
+  bytes[0] = (uint8_t)word;
+  bytes[1] = (uint8_t)(word >> 8);
+  bytes[2] = (uint8_t)(word >> 16);
+  bytes[3] = (uint8_t)(word >> 24);
+}
+
+mi_inline uint32_t mi_chacha20_rotate(uint32_t x, unsigned n) { return x << n | x >> (32U - n); }
+
+mi_inline void mi_chacha20_quarter(uint32_t* x, size_t a, size_t b, size_t c, size_t d) {
+  x[a] += x[b];
+  x[d] = mi_chacha20_rotate(x[d] ^ x[a], 16);
+  x[c] += x[d];
+  x[b] = mi_chacha20_rotate(x[b] ^ x[c], 12);
+  x[a] += x[b];
+  x[d] = mi_chacha20_rotate(x[d] ^ x[a], 8);
+  x[c] += x[d];
+  x[b] = mi_chacha20_rotate(x[b] ^ x[c], 7);
+}
+
+static void mi_chacha20_wipe(uint32_t x[MI_CHACHA20_WORDS]) {
+  for (size_t i = 0; i < MI_CHACHA20_WORDS; i++) {
+    x[i] = 0;
+  }
+  // The compiler must take it that somebody reads the zeroes.
+  __asm__ volatile("" : : "r"(x) : "memory");
+}
+
+void _mi_chacha20_load_key(const uint8_t bytes[MI_CHACHA20_KEY_SIZE], uint32_t key[8]) {
+  for (size_t i = 0; i < 8; i++) {
+    key[i] = mi_chacha20_load(bytes + 4 * i);
+  }
+}
+
+void _mi_chacha20_load_nonce(const uint8_t bytes[MI_CHACHA20_NONCE_SIZE], uint32_t nonce[3]) {
+  for (size_t i = 0; i < 3; i++) {
+    nonce[i] = mi_chacha20_load(bytes + 4 * i);
+  }
+}
+
+void _mi_chacha20_block(const uint32_t key[8], uint32_t counter, const uint32_t nonce[3], uint8_t out[MI_CHACHA20_BLOCK_SIZE]) {
+  // The constants spell "expand 32-byte k".
+  uint32_t input[MI_CHACHA20_WORDS] = {
+      0x61707865, 0x3320646e, 0x79622d32, 0x6b206574,
+      key[0], key[1], key[2], key[3],
+      key[4], key[5], key[6], key[7],
+      counter, nonce[0], nonce[1], nonce[2]};
+  uint32_t x[MI_CHACHA20_WORDS];
+  for (size_t i = 0; i < MI_CHACHA20_WORDS; i++) {
+    x[i] = input[i];
+  }
+  for (size_t round = 0; round < MI_CHACHA20_DOUBLE_ROUNDS; round++) {
+    mi_chacha20_quarter(x, 0, 4, 8, 12);
+    mi_chacha20_quarter(x, 1, 5, 9, 13);
+    mi_chacha20_quarter(x, 2, 6, 10, 14);
+    mi_chacha20_quarter(x, 3, 7, 11, 15);
+    mi_chacha20_quarter(x, 0, 5, 10, 15);
+    mi_chacha20_quarter(x, 1, 6, 11, 12);
+    mi_chacha20_quarter(x, 2, 7, 8, 13);
+    mi_chacha20_quarter(x, 3, 4, 9, 14);
+  }
+  for (size_t i = 0; i < MI_CHACHA20_WORDS; i++) {
+    mi_chacha20_store(out + 4 * i, x[i] + input[i]);
+  }
+  // A key that its owner has replaced must not be left on the stack.
+  mi_chacha20_wipe(input);
+  mi_chacha20_wipe(x);
+}

@@ -1,0 +1,131 @@
+// Owns: reservations, commit, purge, protection and moves, by mmap and its kin.
+// May include: prim, base, the C library's headers.
+// Called by: through prim.h.
+// Invariants: no hint, no fixed address but inside a range of the caller's, so nothing of others is ever replaced.
+#include "src/prim/linux/linux.h"
+#include "src/prim/linux/syscall.h"
+
+// How often a call that says "try again" is tried. The kernel says so for want of a moment's resource only.
+enum { MI_MEM_TRIES = 8 };
+
+// Memory that is charged when touched is mapped with MAP_NORESERVE: then neither a large reservation nor a change of its
+// protection is ever charged as a whole. Under strict accounting the kernel ignores the flag.
+static _Atomic(bool) mi_mem_has_overcommit;
+
+// MADV_FREE is as old as Linux 4.5, and unknown to some kernels that only look like Linux.
+static _Atomic(bool) mi_mem_lacks_free;
+
+void _mi_prim_linux_set_overcommit(bool has_overcommit) {
+  // Relaxed: a reservation is right with either value.
+  mi_atomic_store_relaxed(&mi_mem_has_overcommit, has_overcommit);
+}
+
+static int mi_mem_advise(void* addr, size_t size, int advice) {
+  int err = EAGAIN;
+  for (int tries = 0; err == EAGAIN && tries < MI_MEM_TRIES; tries++) {
+    err = mi_syscall_error(mi_syscall3(SYS_madvise, mi_syscall_arg(addr), (long)size, advice));
+  }
+  return err;
+}
+
+static int mi_mem_set_protection(void* addr, size_t size, int prot) {
+  return mi_syscall_error(mi_syscall3(SYS_mprotect, mi_syscall_arg(addr), (long)size, prot));
+}
+
+// The kernel takes a new address only with MREMAP_FIXED.
+static int mi_mem_remap(void* addr, size_t old_size, size_t new_size, int flags, void* to, void** new_addr) {
+  const long result = mi_syscall6(SYS_mremap, mi_syscall_arg(addr), (long)old_size, (long)new_size, flags, mi_syscall_arg(to), 0);
+  if (mi_syscall_failed(result)) {
+    return mi_syscall_error(result);
+  }
+  *new_addr = (void*)(uintptr_t)result;
+  return 0;
+}
+
+int _mi_prim_reserve(size_t size, bool commit, void** addr) {
+  if (!commit) {
+    return mi_syscall_mmap(NULL, size, PROT_NONE, MAP_NORESERVE, addr);
+  }
+  const int flags = mi_atomic_load_relaxed(&mi_mem_has_overcommit) ? MAP_NORESERVE : 0;
+  return mi_syscall_mmap(NULL, size, PROT_READ | PROT_WRITE, flags, addr);
+}
+
+int _mi_prim_release(void* addr, size_t size) {
+  return mi_syscall_error(mi_syscall3(SYS_munmap, mi_syscall_arg(addr), (long)size, 0));
+}
+
+int _mi_prim_commit(void* addr, size_t size) { return mi_mem_set_protection(addr, size, PROT_READ | PROT_WRITE); }
+
+int _mi_prim_decommit(void* addr, size_t size) {
+  // Only a new mapping gives up the charge of strict accounting, and it does all in one call. The kernel looks for a free
+  // mapping before it touches the old one.
+  void* p;
+  return mi_syscall_mmap(addr, size, PROT_NONE, MAP_NORESERVE | MAP_FIXED, &p);
+}
+
+int _mi_prim_purge(void* addr, size_t size, bool* is_zero) {
+  const int err = mi_mem_advise(addr, size, MADV_DONTNEED);
+  *is_zero = err == 0;
+  return err;
+}
+
+int _mi_prim_reset(void* addr, size_t size) {
+  // Relaxed: to learn it late costs one call.
+  if (!mi_atomic_load_relaxed(&mi_mem_lacks_free)) {
+    const int err = mi_mem_advise(addr, size, MI_MADV_FREE);
+    if (err != EINVAL) {
+      return err;
+    }
+  }
+  const int err = mi_mem_advise(addr, size, MADV_DONTNEED);
+  // Both calls refuse memory that is locked; that says nothing about the kernel.
+  if (err == 0) {
+    mi_atomic_store_relaxed(&mi_mem_lacks_free, true);
+  }
+  return err;
+}
+
+int _mi_prim_protect(void* addr, size_t size, bool readable) {
+  return mi_mem_set_protection(addr, size, readable ? PROT_READ : PROT_NONE);
+}
+
+int _mi_prim_unprotect(void* addr, size_t size) { return mi_mem_set_protection(addr, size, PROT_READ | PROT_WRITE); }
+
+int _mi_prim_grow(void* addr, size_t old_size, size_t new_size, bool may_move, void** new_addr) {
+  const int err = mi_mem_remap(addr, old_size, new_size, may_move ? MI_MREMAP_MAYMOVE : 0, NULL, new_addr);
+  return err == ENOSYS ? ENOTSUP : err;
+}
+
+// Copies where a mapping that was moved away cannot be moved back.
+static void mi_mem_copy_back(void* to, const void* from, size_t size) {
+  uint64_t* const out = to;
+  const uint64_t* const in = from;
+  for (size_t i = 0; i < size / sizeof(*out); i++) {
+    out[i] = in[i];
+  }
+}
+
+// Two moves instead of one onto `to`: MREMAP_FIXED first unmaps what is at the new address, and what then fails (a range of
+// several mappings, a limit, a charge) would leave a hole there for any thread's mmap to fall into. The first move, to
+// where the kernel likes, meets all of those reasons and touches nothing; the second can fail only before it unmaps.
+int _mi_prim_move(void* from, void* to, size_t size) {
+  void* between;
+  const int err = mi_mem_remap(from, size, size, MI_MREMAP_MAYMOVE | MI_MREMAP_DONTUNMAP, NULL, &between);
+  if (err != 0) {
+    // EINVAL: a kernel before 5.7 does not know the flag.
+    return err == EINVAL || err == ENOSYS ? ENOTSUP : err;
+  }
+  void* p;
+  const int failed = mi_mem_remap(between, size, size, MI_MREMAP_MAYMOVE | MI_MREMAP_FIXED, to, &p);
+  if (failed != 0 && mi_mem_remap(between, size, size, MI_MREMAP_MAYMOVE | MI_MREMAP_FIXED, from, &p) != 0) {
+    mi_mem_copy_back(from, between, size);
+    (void)_mi_prim_release(between, size);
+  }
+  return failed;
+}
+
+int _mi_prim_huge_page_advice(void* addr, size_t size, bool allow) {
+  return mi_mem_advise(addr, size, allow ? MI_MADV_HUGEPAGE : MI_MADV_NOHUGEPAGE);
+}
+
+void _mi_prim_wipe_on_fork(void* addr, size_t size) { (void)mi_mem_advise(addr, size, MI_MADV_WIPEONFORK); }

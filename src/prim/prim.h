@@ -1,0 +1,166 @@
+// Owns: the contract with the operating system: memory, clock, environment, randomness, waiting, thread ends, fork.
+// May include: base.
+// Called by: sys, region, heap.
+// Invariants: no type of an operating system; errno is untouched; nothing is allocated or locked, except where said.
+//
+// Every function may be called before the C library's constructors have run, from any thread and, except for the hooks, from
+// a signal handler. An `int` result is 0 or the error number of the system; after an error nothing has changed, except
+// where said. `addr` and `size` are multiples of the page size, `size` is not zero, and the range lies in memory of
+// _mi_prim_reserve that has not been released.
+#pragma once
+
+#include "src/base/atomic.h"
+
+typedef struct mi_prim_config_s {
+  size_t page_size;            // a power of two: what all ranges are multiples of
+  size_t alloc_granularity;    // what a reservation's start is a multiple of
+  size_t huge_page_size;       // of a page that the system forms by itself where a range allows it; 0: it forms none
+  size_t physical_memory;      // of the machine; 0: unknown
+  size_t address_space_limit;  // what this process may map; SIZE_MAX: as much as there are addresses
+  unsigned address_bits;       // a reservation's addresses have no bit set from here up
+  bool has_overcommit;         // committed memory is charged when it is touched; else when it is committed
+  bool has_partial_release;    // a part of a reservation can be released
+  bool thp_always;             // huge pages are formed without being asked for
+} mi_prim_config_t;
+
+typedef struct mi_prim_process_info_s {
+  int64_t user_ms;     // processor time in the program
+  int64_t system_ms;   // processor time in the system on its behalf
+  size_t current_rss;  // resident bytes as the system counts them; 0: unknown
+  size_t peak_rss;     // the most there have been; at least current_rss
+  size_t page_faults;  // those that had to wait for a device
+} mi_prim_process_info_t;
+
+// _mi_prim_init fills the configuration. Call it before any other function for memory, and once: a later call reads the
+// system's files again, which a sandbox may have forbidden meanwhile. What cannot be found out gets the careful value.
+void _mi_prim_init(mi_prim_config_t* config);
+
+// Memory
+
+// _mi_prim_reserve maps `size` bytes of zeroed private memory anywhere and stores the start. With `commit` it is readable
+// and writable; else it is inaccessible and not charged until _mi_prim_commit. ENOMEM: there are no addresses, mappings or
+// memory left. *addr is unchanged by an error.
+int _mi_prim_reserve(size_t size, bool commit, void** addr);
+
+// _mi_prim_release gives a range back, addresses included. A part of a reservation only where has_partial_release says so;
+// then ENOMEM means that the process has no mapping left to split with, and everything is still there.
+int _mi_prim_release(void* addr, size_t size);
+
+// _mi_prim_commit makes a range readable and writable. What was not committed before is zero, the rest keeps its content.
+// ENOMEM: the memory, or a mapping to split with, is not to be had.
+int _mi_prim_commit(void* addr, size_t size);
+
+// _mi_prim_decommit drops content, memory and charge. The range is inaccessible until it is committed again. ENOMEM: no
+// mapping is left to split with.
+int _mi_prim_decommit(void* addr, size_t size);
+
+// _mi_prim_purge drops the content of a committed range and gives its memory back; the range stays readable and writable.
+// *is_zero tells whether it reads zero from now on; false after an error. EINVAL: the program has locked it in memory.
+int _mi_prim_purge(void* addr, size_t size, bool* is_zero);
+
+// _mi_prim_reset lets the system take the memory of a committed range when it needs some. Each page of it reads as before or
+// zero until it is written to again. Where the system has no such call, it purges.
+int _mi_prim_reset(void* addr, size_t size);
+
+// _mi_prim_protect makes a committed range inaccessible or, with `readable`, read-only; the content stays. ENOMEM: no
+// mapping is left to split with.
+int _mi_prim_protect(void* addr, size_t size, bool readable);
+
+// _mi_prim_unprotect makes such a range readable and writable again.
+int _mi_prim_unprotect(void* addr, size_t size);
+
+// _mi_prim_grow enlarges a committed range, a whole reservation or what is left of one, to `new_size`, larger than
+// `old_size`, and stores its start, which differs only when `may_move`. The content is kept, the rest is zero; a moved
+// range has the granularity's alignment only. ENOMEM: no room; EFAULT: the range is not uniform to the system; ENOTSUP: the
+// system cannot do this. *new_addr is unchanged by an error.
+int _mi_prim_grow(void* addr, size_t old_size, size_t new_size, bool may_move, void** new_addr);
+
+// _mi_prim_move moves the content of one committed range to another without copying it. The old content of `to` is lost;
+// `from` stays committed and reads zero. The ranges do not overlap and no other thread uses either. An error leaves the
+// content of both as it was: ENOTSUP: the system cannot do this; ENOMEM, EFAULT: it cannot now, or with these ranges; copy.
+int _mi_prim_move(void* from, void* to, size_t size);
+
+// _mi_prim_huge_page_advice asks that a range be backed by huge pages where it can, or that it never be. EINVAL: the system
+// knows no huge pages.
+int _mi_prim_huge_page_advice(void* addr, size_t size, bool allow);
+
+// _mi_prim_wipe_on_fork has the children of this process see a committed range as zero. Best effort: a system that cannot
+// hands them a copy.
+void _mi_prim_wipe_on_fork(void* addr, size_t size);
+
+// Clock, environment, randomness
+
+// _mi_prim_clock_ms is the time in milliseconds since some moment before the process started. Never goes back, may be some
+// milliseconds behind, and is read without a system call where the system offers that. 0 where there is no clock.
+int64_t _mi_prim_clock_ms(void);
+
+// _mi_prim_getenv looks up an environment variable, letters in upper and lower case alike. 1: the value and its zero are in
+// `buf`; 0: it is not set, or does not fit in `size` bytes, or the process is a secure execution; -1: the environment
+// is not there yet, ask again later. `buf` holds the empty string unless the result is 1; `size` is not 0. Not to be called
+// while another thread changes the environment.
+int _mi_prim_getenv(const char* name, char* buf, size_t size);
+
+// _mi_prim_env_name copies the name of the environment's variable number `index`, from 0 on, cut at `size` bytes with its
+// zero. 1: done; 0: there are not so many, or the process is a secure execution; -1: the environment is not there yet.
+int _mi_prim_env_name(size_t index, char* buf, size_t size);
+
+// _mi_prim_is_secure_exec tells whether this process has more rights than the one that started it, so that nothing from its
+// environment may be trusted. True also as long as it cannot be told.
+bool _mi_prim_is_secure_exec(void);
+
+// _mi_prim_random fills `buf` from the system's random generator without ever waiting. False: it is not available, now or
+// at all, and `buf` is unspecified; mix what else there is.
+bool _mi_prim_random(void* buf, size_t size);
+
+// _mi_prim_random_at_start copies the random bytes that the system gave the process at its start. The C library uses the
+// same ones for its own secrets: pass them through a one-way function. A forked child has its parent's. False: there are none.
+bool _mi_prim_random_at_start(uint8_t bytes[16]);
+
+// Messages and the end
+
+// _mi_prim_write_stderr writes `len` bytes to the standard error output, all of them unless that fails.
+void _mi_prim_write_stderr(const char* msg, size_t len);
+
+// _mi_prim_abort ends the process with SIGABRT or what the system has for it. A handler of the program runs first.
+_Noreturn void _mi_prim_abort(void);
+
+// _mi_prim_process_info fills in what the system counts for this process; what is not known is 0.
+void _mi_prim_process_info(mi_prim_process_info_t* info);
+
+// Threads
+
+// _mi_prim_os_thread_id is the number by which the system's own tools name the calling thread. For messages: it takes a
+// system call, and another number follows in a forked child.
+uintptr_t _mi_prim_os_thread_id(void);
+
+// _mi_prim_wait sleeps as long as *word is `expected` and nobody wakes it. Returns for other reasons too, with or without an
+// error (EAGAIN, EINTR): look at the word and wait again. Full barrier when it sleeps; the word's own accesses order the rest.
+int _mi_prim_wait(_Atomic(uint32_t)* word, uint32_t expected);
+
+// _mi_prim_wake wakes one thread that waits on *word, or all. The word may be gone already when the call is made.
+void _mi_prim_wake(_Atomic(uint32_t)* word, bool all);
+
+// _mi_prim_yield lets others run for a moment. May sleep for about a tenth of a millisecond.
+void _mi_prim_yield(void);
+
+// _mi_prim_thread_on_exit_init installs the function that is called at the end of each thread which has armed the hook,
+// with what it was armed with. Once in a process; may allocate. False: there can be no hook, and arming does nothing.
+bool _mi_prim_thread_on_exit_init(void (*on_exit)(void* arg));
+
+// _mi_prim_thread_on_exit_set arms the hook of the calling thread, or disarms it with NULL. The hook is disarmed when it
+// runs, and may arm itself again: it runs once more in the next round of the thread's exit functions, so that it can outlast
+// those of others, which may still allocate. Arming may allocate, through our own malloc: have the thread's state ready
+// before, and expect to be called from inside. Where that allocation fails the hook stays unarmed.
+void _mi_prim_thread_on_exit_set(void* arg);
+
+// _mi_prim_thread_on_exit_done removes the hook from all threads, as when the library is unloaded: it does not start
+// any more. One that has started already in another thread goes on.
+void _mi_prim_thread_on_exit_done(void);
+
+// _mi_prim_thread_exit_rounds is how many rounds there are, and so how often the hook can run in one thread; at least 1.
+unsigned _mi_prim_thread_exit_rounds(void);
+
+// _mi_prim_fork_hooks has `prepare` called before each fork, in the thread that forks, and after it `parent` or `child`.
+// Once in a process; may allocate. Hooks that were installed later prepare earlier and are called later afterwards. False:
+// there can be no hooks.
+bool _mi_prim_fork_hooks(void (*prepare)(void), void (*parent)(void), void (*child)(void));
