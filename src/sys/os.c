@@ -1,0 +1,186 @@
+// Owns: reservations, their guards and alignment, and the counts of what the system was asked for.
+// May include: base, prim, sys/lock.h, sys/options.h, sys/stats.h.
+// Called by: through os.h.
+// Invariants: a failed call leaves nothing behind; what cannot be trimmed off a reservation stays part of it.
+#include "src/sys/os.h"
+
+#include "src/base/assert.h"
+#include "src/base/bits.h"
+#include "src/sys/lock.h"
+#include "src/sys/options.h"
+#include "src/sys/stats.h"
+
+mi_prim_config_t _mi_os_config;
+_Atomic(bool) _mi_os_ready;
+
+static mi_lock_t mi_os_init_lock;
+
+void _mi_os_init_once(void) {
+  _mi_lock_acquire(&mi_os_init_lock);
+  if (!mi_atomic_load_relaxed(&_mi_os_ready)) {
+    _mi_prim_init(&_mi_os_config);
+    _mi_stats_elapsed_ms();
+    // Release: pairs with the acquire in _mi_os_init.
+    mi_atomic_store_release(&_mi_os_ready, true);
+  }
+  _mi_lock_release(&mi_os_init_lock);
+}
+
+// Reservations
+
+// Cuts off what lies outside of `keep` bytes at `start`, where the system allows it.
+static void mi_os_trim(mi_os_block_t* os, uint8_t* start, size_t keep) {
+  if (!_mi_os_config.has_partial_release) {
+    return;
+  }
+  uint8_t* const base = os->base;
+  const size_t head = (size_t)(start - base);
+  const size_t tail = os->size - head - keep;
+  // Releasing a part may need one mapping more than there was; where there is none left, the part is kept.
+  if (head > 0 && _mi_prim_release(base, head) == 0) {
+    os->base = start;
+    os->size -= head;
+  }
+  if (tail > 0 && _mi_prim_release(start + keep, tail) == 0) {
+    os->size -= tail;
+  }
+}
+
+// Reserves so that `size` bytes behind `guard` bytes are aligned, and trims the rest.
+static uint8_t* mi_os_reserve_trimmed(size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
+  const size_t granularity = _mi_os_config.page_size;
+  const size_t slack = align > granularity ? align - granularity : 0;
+  const size_t needed = size + 2 * guard;
+  size_t total;
+  void* base;
+  if (!_mi_add_overflow(needed, slack, &total) && total <= (size_t)PTRDIFF_MAX &&
+      _mi_prim_reserve(total, commit, &base) == 0) {
+    os->base = base;
+    os->size = total;
+    uint8_t* const start = (uint8_t*)_mi_align_up_ptr((uintptr_t)base + guard, align);
+    mi_os_trim(os, start - guard, needed);
+    return start;
+  }
+  // The room to align in may be what is too much for a limited address space; the place may be right by chance.
+  if (slack == 0 || _mi_prim_reserve(needed, commit, &base) != 0) {
+    return NULL;
+  }
+  if (!_mi_is_aligned((uint8_t*)base + guard, align)) {
+    _mi_prim_release(base, needed);
+    return NULL;
+  }
+  os->base = base;
+  os->size = needed;
+  return (uint8_t*)base + guard;
+}
+
+// The guards are what is left inaccessible of a reservation that was inaccessible as a whole.
+static uint8_t* mi_os_reserve_guarded(size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
+  uint8_t* const p = mi_os_reserve_trimmed(size, align, guard, false, os);
+  if (p != NULL && commit && _mi_prim_commit(p, size) != 0) {
+    _mi_prim_release(os->base, os->size);
+    return NULL;
+  }
+  return p;
+}
+
+void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
+  const size_t page_size = _mi_os_page_size();
+  mi_assert_internal(_mi_is_power_of_two(align));
+  mi_assert_internal(size % page_size == 0 && guard % page_size == 0);
+  size_t needed;
+  if (size == 0 || _mi_add_overflow(size, 2 * guard, &needed) || needed > (size_t)PTRDIFF_MAX) {
+    return NULL;
+  }
+  uint8_t* p = guard > 0 ? mi_os_reserve_guarded(size, align, guard, commit, os)
+                         : mi_os_reserve_trimmed(size, align, 0, commit, os);
+  if (p == NULL && guard > 0 && commit) {
+    // Guards split a mapping in three. A process that has as many mappings as it may gets its memory all the same.
+    p = mi_os_reserve_trimmed(size, align, 0, true, os);
+    if (p != NULL) {
+      _mi_counter_add(&_mi_stats.guards_skipped, 1);
+    }
+  }
+  if (p == NULL) {
+    return NULL;
+  }
+  os->committed = commit ? size : 0;
+  _mi_counter_add(&_mi_stats.mmap_calls, 1);
+  _mi_stat_increase(&_mi_stats.reserved, os->size);
+  if (commit) {
+    _mi_stat_increase(&_mi_stats.committed, size);
+  }
+  return p;
+}
+
+void _mi_os_release(mi_os_block_t* os) {
+  if (os->size == 0) {
+    return;
+  }
+  if (_mi_prim_release(os->base, os->size) != 0) {
+    // Only the lack of a mapping to split with leads here: the address range is lost, its memory is not.
+    bool is_zero;
+    _mi_prim_purge(os->base, os->size, &is_zero);
+  }
+  _mi_stat_decrease(&_mi_stats.reserved, os->size);
+  _mi_stat_decrease(&_mi_stats.committed, os->committed);
+  *os = (mi_os_block_t){NULL, 0, 0};
+}
+
+void* _mi_os_grow(mi_os_block_t* os, size_t new_size, bool may_move) {
+  mi_assert_internal(new_size >= os->size && new_size % _mi_os_page_size() == 0);
+  void* p;
+  if (new_size > (size_t)PTRDIFF_MAX || _mi_prim_grow(os->base, os->size, new_size, may_move, &p) != 0) {
+    return NULL;
+  }
+  _mi_stat_increase(&_mi_stats.reserved, new_size - os->size);
+  _mi_stat_increase(&_mi_stats.committed, new_size - os->size);
+  os->committed += new_size - os->size;
+  os->base = p;
+  os->size = new_size;
+  return p;
+}
+
+// Parts of reservations
+
+bool _mi_os_commit(void* p, size_t size) {
+  _mi_counter_add(&_mi_stats.commit_calls, 1);
+  if (_mi_prim_commit(p, size) != 0) {
+    return false;
+  }
+  _mi_stat_increase(&_mi_stats.committed, size);
+  return true;
+}
+
+bool _mi_os_decommit(void* p, size_t size) {
+  if (_mi_prim_decommit(p, size) != 0) {
+    return false;
+  }
+  _mi_counter_add(&_mi_stats.purge_calls, 1);
+  _mi_counter_add(&_mi_stats.purged, size);
+  _mi_stat_decrease(&_mi_stats.committed, size);
+  return true;
+}
+
+bool _mi_os_purge(void* p, size_t size, bool* is_zero) {
+  *is_zero = false;
+  if (!_mi_option_is_enabled(mi_option_purge_decommits)) {
+    if (_mi_prim_reset(p, size) != 0) {
+      return false;
+    }
+    _mi_counter_add(&_mi_stats.reset_calls, 1);
+    _mi_counter_add(&_mi_stats.reset, size);
+    return true;
+  }
+  if (_mi_prim_purge(p, size, is_zero) != 0) {
+    *is_zero = false;
+    return false;
+  }
+  _mi_counter_add(&_mi_stats.purge_calls, 1);
+  _mi_counter_add(&_mi_stats.purged, size);
+  return true;
+}
+
+bool _mi_os_protect(void* p, size_t size, bool readable) { return _mi_prim_protect(p, size, readable) == 0; }
+
+bool _mi_os_unprotect(void* p, size_t size) { return _mi_prim_unprotect(p, size) == 0; }

@@ -1,0 +1,68 @@
+// Owns: memory of the system for the layers above: aligned reservations between guards, commit, purge, and its counts.
+// May include: base, prim.
+// Called by: sys/random, region, heap.
+// Invariants: errno is untouched; what a call counts in the statistics its counterpart takes off again.
+#pragma once
+
+#include "src/base/atomic.h"
+#include "src/prim/prim.h"
+
+// What a reservation took from the system and what its release gives back. `committed` is what the release takes off the
+// count of committed bytes: an owner that commits or decommits parts later and still has them so at the release adjusts it.
+typedef struct mi_os_block_s {
+  void* base;
+  size_t size;
+  size_t committed;
+} mi_os_block_t;
+
+// What the system offers. Constant once _mi_os_init has returned.
+extern mi_prim_config_t _mi_os_config;
+
+extern _Atomic(bool) _mi_os_ready;
+
+// Fills _mi_os_config. Any thread may call it at any time; the first call does the work, others wait for it.
+mi_cold void _mi_os_init_once(void);
+
+mi_inline void _mi_os_init(void) {
+  // Acquire: pairs with the release in _mi_os_init_once, so that the configuration is seen.
+  if (mi_unlikely(!mi_atomic_load_acquire(&_mi_os_ready))) {
+    _mi_os_init_once();
+  }
+}
+
+// The size of the system's pages; a power of two.
+mi_inline size_t _mi_os_page_size(void) {
+  _mi_os_init();
+  return _mi_os_config.page_size;
+}
+
+// Reserves `size` bytes whose start is a multiple of `align`, zeroed. `size` and `guard` are multiples of the OS page,
+// `align` is a power of two. `guard` bytes before and behind are inaccessible. With `commit` the bytes are readable and
+// writable, else they are inaccessible and not charged until _mi_os_commit. NULL when the system has no memory; *os is
+// unspecified then. When the system has no mapping left to guard with, the memory is given without guards, and counted.
+void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os);
+
+// Gives a reservation back, whole.
+void _mi_os_release(mi_os_block_t* os);
+
+// In all that follow `p` and `size` are multiples of the OS page, inside one reservation; false means that nothing
+// changed.
+
+// Makes bytes readable and writable. Their content is zero if they were not committed before.
+bool _mi_os_commit(void* p, size_t size);
+
+// Drops the content and the charge; the bytes are inaccessible until they are committed again, and zero then.
+bool _mi_os_decommit(void* p, size_t size);
+
+// Gives the memory behind committed bytes back and leaves them readable and writable; the content is lost, at once or
+// some time before the next write. *is_zero tells whether it is certain to read zero. Option purge_decommits chooses how:
+// 1 returns the memory at once, 0 only marks it as unused, which is cheaper where it is soon needed again.
+bool _mi_os_purge(void* p, size_t size, bool* is_zero);
+
+// Makes bytes inaccessible, or readable only; and readable and writable again. The content stays.
+bool _mi_os_protect(void* p, size_t size, bool readable);
+bool _mi_os_unprotect(void* p, size_t size);
+
+// Grows a reservation that has no guards and is wholly committed, by moving its mapping when that is allowed. The start of
+// the block, new or old, or NULL: nothing changed. The added bytes are zero.
+void* _mi_os_grow(mi_os_block_t* os, size_t new_size, bool may_move);

@@ -1,0 +1,48 @@
+// Owns: what happens on bad use of memory: one line for people and scrapers, and the action that follows.
+// May include: policy, base, prim, sys.
+// Called by: heap, alloc, api: whoever holds a verdict of a check.
+// Invariants: async-signal-safe and bounded: no lock is waited for and nothing is allocated, so a report comes out even
+// from a signal handler that interrupted a holder of our locks; errno is untouched. policy/violations.def is the only list
+// of kinds.
+#pragma once
+
+#include "src/base/compiler.h"
+
+// MI_VIOLATION_double_free and so on.
+typedef enum mi_violation_e {
+#define V(symbol, word, err, action) MI_VIOLATION_##symbol,
+#include "policy/violations.def"
+#undef V
+  MI_VIOLATION_COUNT
+} mi_violation_t;
+
+// What a kind's row says may follow its report.
+typedef enum mi_violation_action_e {
+  MI_ACTION_OPTION,  // what option on_violation says
+  MI_ACTION_NEVER,   // the call fails as documented; nothing is bad use about it
+} mi_violation_action_t;
+
+// The line of the violation that ended the process, or the latest one that did not. Zero terminated; found in core dumps.
+extern char mi_violation_message[512];
+
+// Reports "<profile>: <kind>: <text>" on one line. In this order: the line is kept in mi_violation_message, the registered
+// error function gets the kind's errno value, the line is written to the registered output (else stderr), and the action
+// of option on_violation follows.
+//   abort: the line is always written, to stderr as well if there is another output; the process ends with SIGABRT.
+//   report: the line is written within max_errors; returns, and the caller does without the offending operation.
+//   ignore: as report, but nothing is written.
+// The text has no newline; control characters in it are replaced. It is cut where the line exceeds 511 bytes.
+mi_cold void _mi_report(mi_violation_t kind, const char* fmt, ...) mi_printf_like(2, 3);
+
+// No memory for a request of `size` bytes. The error function gets ENOMEM, or EOVERFLOW when no allocator could serve the
+// size; a line is written with option show_errors or verbose. Returns always; errno is the caller's to set.
+mi_cold void _mi_report_oom(size_t size);
+
+// The stable word of a kind, as in the line.
+const char* _mi_violation_word(mi_violation_t kind);
+
+// The errno value of a kind.
+int _mi_violation_errno(mi_violation_t kind);
+
+// Keeps a line in mi_violation_message; skipped while another thread, or interrupted code, is at it.
+void _mi_report_keep(const char* line);
