@@ -1,0 +1,795 @@
+// Owns: the public interface in C and C++: every function, its promise and its errors.
+// May include: nothing but the language's own headers.
+// Called by: programs; and by our own units, for the public types.
+// Invariants: each function here is exported and defined in every variant; none is declared ahead of its definition.
+#ifndef MIMALLOC_H
+#define MIMALLOC_H
+
+// The version of the interface: major * 10000 + minor * 100 + patch.
+#define MI_MALLOC_VERSION 30403
+
+#if defined(__cplusplus)
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+#endif
+#include <stdbool.h>
+#include <stddef.h>
+
+// ---- Attributes. Programs may use these names as well. ----
+
+#if defined(__cplusplus)
+#if __cplusplus >= 201103L
+#define mi_attr_noexcept noexcept
+#else
+#define mi_attr_noexcept throw()
+#endif
+#else
+#define mi_attr_noexcept
+#endif
+
+#if defined(__cplusplus) && __cplusplus >= 201703L
+#define mi_decl_nodiscard [[nodiscard]]
+#elif !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L
+#define mi_decl_nodiscard [[nodiscard]]
+#elif defined(__GNUC__)
+#define mi_decl_nodiscard __attribute__((warn_unused_result))
+#else
+#define mi_decl_nodiscard
+#endif
+
+#if defined(_WIN32) && defined(MI_SHARED_LIB_EXPORT)
+#define mi_decl_export __declspec(dllexport)
+#elif defined(_WIN32) && defined(MI_SHARED_LIB)
+#define mi_decl_export __declspec(dllimport)
+#elif defined(__GNUC__) && !defined(_WIN32)
+#define mi_decl_export __attribute__((visibility("default")))
+#else
+#define mi_decl_export
+#endif
+
+#if defined(_WIN32)
+#define mi_cdecl __cdecl
+#else
+#define mi_cdecl
+#endif
+
+#if defined(_MSC_VER) && !defined(__clang__)
+#define mi_decl_restrict __declspec(restrict)
+#else
+#define mi_decl_restrict
+#endif
+
+#if defined(__GNUC__)
+#define mi_attr_malloc __attribute__((malloc))
+#define mi_attr_alloc_size(s) __attribute__((alloc_size(s)))
+#define mi_attr_alloc_size2(s1, s2) __attribute__((alloc_size(s1, s2)))
+#define mi_attr_alloc_align(a) __attribute__((alloc_align(a)))
+#else
+#define mi_attr_malloc
+#define mi_attr_alloc_size(s)
+#define mi_attr_alloc_size2(s1, s2)
+#define mi_attr_alloc_align(a)
+#endif
+
+// ---- Conventions. They hold for every function below unless its own comment says otherwise. ----
+//
+// * Sizes, alignments and offsets are bytes.
+// * A block is aligned to at least 16 bytes, as max_align_t asks. A size of 0 gives a unique block that must be freed.
+// * A failed allocation returns NULL with errno ENOMEM; so does one whose size, or count * size, exceeds PTRDIFF_MAX.
+// * An alignment is a power of two, up to at least 1 GiB; any other returns NULL with errno EINVAL.
+// * Success, and every way of freeing, leave errno as it was.
+// * A reallocation that fails leaves the old block as it was. A NULL block is allocated anew. A new size of 0 keeps a
+// * Every function may be called from any thread at any time, also before main and after exit; a block may be freed or
+// * A pointer given to be freed, resized or measured is NULL or a live block of this allocator. Anything else is a
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+// mi_heap_t is a heap: a set of blocks that can be freed as a whole. It may be used by any thread.
+typedef struct mi_heap_s mi_heap_t;
+
+// mi_output_fun receives one piece of a message, zero-terminated, and the argument it was registered with.
+typedef void(mi_cdecl mi_output_fun)(const char* msg, void* arg);
+
+// mi_error_fun receives an error code of errno.h and the argument it was registered with.
+typedef void(mi_cdecl mi_error_fun)(int err, void* arg);
+
+// ---- Basic allocation ----
+
+// MI_SMALL_SIZE_MAX is the largest size the *_small functions take; MI_SMALL_WSIZE_MAX is the same in words.
+#define MI_SMALL_WSIZE_MAX (128)
+#define MI_SMALL_SIZE_MAX (MI_SMALL_WSIZE_MAX * sizeof(void*))
+
+// mi_malloc allocates size bytes, as C's malloc. Their content is not specified.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc(size_t size) mi_attr_noexcept mi_attr_malloc
+    mi_attr_alloc_size(1);
+
+// mi_calloc allocates count * size zero bytes, as C's calloc.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_calloc(size_t count, size_t size) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size2(1, 2);
+
+// mi_realloc resizes p to newsize bytes, as C's realloc: it keeps the first min(old, new) bytes and may move the block.
+mi_decl_nodiscard mi_decl_export void* mi_realloc(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
+
+// mi_expand resizes p to newsize bytes where it stands and returns p; it never moves the block, and returns NULL where
+// that is not possible or p is NULL.
+mi_decl_export void* mi_expand(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
+
+// mi_free frees p, as C's free. NULL is ignored.
+mi_decl_export void mi_free(void* p) mi_attr_noexcept;
+
+// mi_strdup returns a copy of the string s, as POSIX strdup; NULL, errno untouched, when s is NULL.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_strdup(const char* s) mi_attr_noexcept mi_attr_malloc;
+
+// mi_strndup returns a copy of at most n bytes of s and a terminating zero, as POSIX strndup; NULL, errno untouched,
+// when s is NULL.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_strndup(const char* s, size_t n) mi_attr_noexcept
+    mi_attr_malloc;
+
+// mi_realpath returns the canonical path of fname, as POSIX realpath: in resolved_name when that is not NULL (room for
+// PATH_MAX bytes), else in a block of ours. On failure it returns NULL with realpath's errno.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_realpath(const char* fname,
+                                                                    char* resolved_name) mi_attr_noexcept;
+
+// mi_malloc_small is mi_malloc for a size of at most MI_SMALL_SIZE_MAX.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc_small(size_t size) mi_attr_noexcept mi_attr_malloc
+    mi_attr_alloc_size(1);
+
+// mi_zalloc_small is mi_zalloc for a size of at most MI_SMALL_SIZE_MAX.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zalloc_small(size_t size) mi_attr_noexcept mi_attr_malloc
+    mi_attr_alloc_size(1);
+
+// mi_zalloc allocates size zero bytes.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zalloc(size_t size) mi_attr_noexcept mi_attr_malloc
+    mi_attr_alloc_size(1);
+
+// mi_zallocn allocates count * size zero bytes; it is mi_calloc by another name.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zallocn(size_t count, size_t size) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size2(1, 2);
+
+// mi_mallocn allocates count * size bytes of unspecified content.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_mallocn(size_t count, size_t size) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size2(1, 2);
+
+// mi_reallocn resizes p to count * size bytes.
+mi_decl_nodiscard mi_decl_export void* mi_reallocn(void* p, size_t count, size_t size) mi_attr_noexcept
+    mi_attr_alloc_size2(2, 3);
+
+// mi_reallocf is mi_realloc that frees p when it fails, as BSD reallocf.
+mi_decl_nodiscard mi_decl_export void* mi_reallocf(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
+
+// mi_rezalloc resizes p to newsize bytes; what it adds reads zero if p was always allocated and resized by the zeroing
+// functions, shrunk or not.
+mi_decl_nodiscard mi_decl_export void* mi_rezalloc(void* p, size_t newsize) mi_attr_noexcept mi_attr_alloc_size(2);
+
+// mi_recalloc is mi_rezalloc to newcount * size bytes.
+mi_decl_nodiscard mi_decl_export void* mi_recalloc(void* p, size_t newcount, size_t size) mi_attr_noexcept
+    mi_attr_alloc_size2(2, 3);
+
+// mi_free_small frees a block that was allocated with a size of at most MI_SMALL_SIZE_MAX. NULL is ignored.
+mi_decl_export void mi_free_small(void* p) mi_attr_noexcept;
+
+// mi_free_small_nonnull is mi_free_small for a p that is not NULL.
+mi_decl_export void mi_free_small_nonnull(void* p) mi_attr_noexcept;
+
+// mi_free_small_local is mi_free_small for a block that the calling thread allocated.
+mi_decl_export void mi_free_small_local(void* p) mi_attr_noexcept;
+
+// mi_free_small_local_nonnull is mi_free_small_local for a p that is not NULL.
+mi_decl_export void mi_free_small_local_nonnull(void* p) mi_attr_noexcept;
+
+// mi_usable_size returns how many bytes of p may be used: at least what was asked for. 0 for NULL.
+mi_decl_nodiscard mi_decl_export size_t mi_usable_size(const void* p) mi_attr_noexcept;
+
+// mi_good_size returns the size that mi_malloc(size) would provide; asking for it wastes nothing.
+mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexcept;
+
+// ---- Variants that tell the usable size. Any of the size pointers may be NULL; 0 is stored on failure. ----
+
+// mi_umalloc is mi_malloc; it stores the usable size in *block_size.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_umalloc(size_t size, size_t* block_size) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size(1);
+
+// mi_ucalloc is mi_calloc; it stores the usable size in *block_size.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_ucalloc(size_t count, size_t size, size_t* block_size)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(1, 2);
+
+// mi_urealloc is mi_realloc; it stores the usable size before in *block_size_pre and the one after in *block_size_post.
+mi_decl_nodiscard mi_decl_export void* mi_urealloc(void* p, size_t newsize, size_t* block_size_pre,
+                                                   size_t* block_size_post) mi_attr_noexcept mi_attr_alloc_size(2);
+
+// mi_ufree is mi_free; it stores the usable size that p had in *block_size, 0 for NULL.
+mi_decl_export void mi_ufree(void* p, size_t* block_size) mi_attr_noexcept;
+
+// mi_umalloc_aligned is mi_malloc_aligned; it stores the usable size in *block_size.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_umalloc_aligned(size_t size, size_t alignment,
+                                                                           size_t* block_size) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
+
+// mi_uzalloc_aligned is mi_zalloc_aligned; it stores the usable size in *block_size.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_uzalloc_aligned(size_t size, size_t alignment,
+                                                                           size_t* block_size) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
+
+// mi_umalloc_small is mi_malloc_small; it stores the usable size in *block_size.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_umalloc_small(size_t size, size_t* block_size)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
+
+// mi_uzalloc_small is mi_zalloc_small; it stores the usable size in *block_size.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_uzalloc_small(size_t size, size_t* block_size)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
+
+// ---- Aligned allocation. The size need not be a multiple of the alignment. Blocks are freed by mi_free. ----
+// The forms that end in _at align p + offset instead of p; beyond an alignment of 64 KiB a large block with an offset is
+// refused, with errno EINVAL.
+
+// mi_malloc_aligned allocates size bytes at a multiple of alignment.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc_aligned(size_t size, size_t alignment)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
+
+// mi_malloc_aligned_at allocates size bytes such that p + offset is a multiple of alignment.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc_aligned_at(size_t size, size_t alignment,
+                                                                             size_t offset) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size(1);
+
+// mi_zalloc_aligned is mi_malloc_aligned with zero bytes.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zalloc_aligned(size_t size, size_t alignment)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
+
+// mi_zalloc_aligned_at is mi_malloc_aligned_at with zero bytes.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zalloc_aligned_at(size_t size, size_t alignment,
+                                                                             size_t offset) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size(1);
+
+// mi_calloc_aligned allocates count * size zero bytes at a multiple of alignment.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_calloc_aligned(size_t count, size_t size, size_t alignment)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(1, 2) mi_attr_alloc_align(3);
+
+// mi_calloc_aligned_at allocates count * size zero bytes such that p + offset is a multiple of alignment.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_calloc_aligned_at(size_t count, size_t size,
+                                                                             size_t alignment,
+                                                                             size_t offset) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size2(1, 2);
+
+// mi_realloc_aligned resizes p to newsize bytes at a multiple of alignment, whatever its alignment was.
+mi_decl_nodiscard mi_decl_export void* mi_realloc_aligned(void* p, size_t newsize, size_t alignment) mi_attr_noexcept
+    mi_attr_alloc_size(2) mi_attr_alloc_align(3);
+
+// mi_realloc_aligned_at resizes p to newsize bytes such that p + offset is a multiple of alignment.
+mi_decl_nodiscard mi_decl_export void* mi_realloc_aligned_at(void* p, size_t newsize, size_t alignment,
+                                                             size_t offset) mi_attr_noexcept mi_attr_alloc_size(2);
+
+// mi_rezalloc_aligned is mi_realloc_aligned with the promise of mi_rezalloc.
+mi_decl_nodiscard mi_decl_export void* mi_rezalloc_aligned(void* p, size_t newsize, size_t alignment) mi_attr_noexcept
+    mi_attr_alloc_size(2) mi_attr_alloc_align(3);
+
+// mi_rezalloc_aligned_at is mi_realloc_aligned_at with the promise of mi_rezalloc.
+mi_decl_nodiscard mi_decl_export void* mi_rezalloc_aligned_at(void* p, size_t newsize, size_t alignment,
+                                                              size_t offset) mi_attr_noexcept mi_attr_alloc_size(2);
+
+// mi_recalloc_aligned is mi_rezalloc_aligned to newcount * size bytes.
+mi_decl_nodiscard mi_decl_export void* mi_recalloc_aligned(void* p, size_t newcount, size_t size, size_t alignment)
+    mi_attr_noexcept mi_attr_alloc_size2(2, 3) mi_attr_alloc_align(4);
+
+// mi_recalloc_aligned_at is mi_rezalloc_aligned_at to newcount * size bytes.
+mi_decl_nodiscard mi_decl_export void* mi_recalloc_aligned_at(void* p, size_t newcount, size_t size, size_t alignment,
+                                                              size_t offset) mi_attr_noexcept mi_attr_alloc_size2(2, 3);
+
+// ---- Shapes of other interfaces: POSIX, BSD, C11, glibc, Microsoft ----
+
+// mi_cfree frees p if it lies in memory of this allocator and tells whether it did; any other address is left alone.
+mi_decl_export bool mi_cfree(void* p) mi_attr_noexcept;
+
+// mi__expand is mi_expand, after Microsoft's _expand.
+mi_decl_export void* mi__expand(void* p, size_t newsize) mi_attr_noexcept;
+
+// mi_malloc_size is mi_usable_size, after macOS.
+mi_decl_nodiscard mi_decl_export size_t mi_malloc_size(const void* p) mi_attr_noexcept;
+
+// mi_malloc_good_size is mi_good_size, after macOS.
+mi_decl_nodiscard mi_decl_export size_t mi_malloc_good_size(size_t size) mi_attr_noexcept;
+
+// mi_malloc_usable_size is mi_usable_size, after glibc.
+mi_decl_nodiscard mi_decl_export size_t mi_malloc_usable_size(const void* p) mi_attr_noexcept;
+
+// mi_posix_memalign stores in *p a block of size bytes at a multiple of alignment, as POSIX posix_memalign. It returns
+// 0, EINVAL (p is NULL, or the alignment is no power of two or no multiple of sizeof(void*)) or ENOMEM; on error *p,
+// and always errno, stay as they were.
+mi_decl_export int mi_posix_memalign(void** p, size_t alignment, size_t size) mi_attr_noexcept;
+
+// mi__posix_memalign is mi_posix_memalign.
+mi_decl_export int mi__posix_memalign(void** p, size_t alignment, size_t size) mi_attr_noexcept;
+
+// mi_memalign allocates size bytes at a multiple of alignment, after SunOS and glibc.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_memalign(size_t alignment, size_t size) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size(2) mi_attr_alloc_align(1);
+
+// mi_valloc allocates size bytes at a multiple of the system's page size, after BSD.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_valloc(size_t size) mi_attr_noexcept mi_attr_malloc
+    mi_attr_alloc_size(1);
+
+// mi_pvalloc is mi_valloc with the size rounded up to whole pages, after glibc.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_pvalloc(size_t size) mi_attr_noexcept mi_attr_malloc
+    mi_attr_alloc_size(1);
+
+// mi_aligned_alloc allocates size bytes at a multiple of alignment, as C17 aligned_alloc.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_aligned_alloc(size_t alignment, size_t size)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2) mi_attr_alloc_align(1);
+
+// mi_reallocarray resizes p to count * size bytes, as POSIX.1-2024 reallocarray.
+mi_decl_nodiscard mi_decl_export void* mi_reallocarray(void* p, size_t count, size_t size) mi_attr_noexcept
+    mi_attr_alloc_size2(2, 3);
+
+// mi_reallocarr resizes the block that *(void**)ptrp points to, to count * size bytes, after NetBSD. A count of 0 frees
+// it and stores NULL. It returns 0, EINVAL (ptrp is NULL, or size is 0), EOVERFLOW or ENOMEM; on error the block and
+// the pointer, and always errno, stay as they were.
+mi_decl_nodiscard mi_decl_export int mi_reallocarr(void* ptrp, size_t count, size_t size) mi_attr_noexcept;
+
+// mi_aligned_recalloc is mi_recalloc_aligned, after Microsoft's _aligned_recalloc.
+mi_decl_nodiscard mi_decl_export void* mi_aligned_recalloc(void* p, size_t newcount, size_t size,
+                                                           size_t alignment) mi_attr_noexcept;
+
+// mi_aligned_offset_recalloc is mi_recalloc_aligned_at, after Microsoft's _aligned_offset_recalloc.
+mi_decl_nodiscard mi_decl_export void* mi_aligned_offset_recalloc(void* p, size_t newcount, size_t size,
+                                                                  size_t alignment, size_t offset) mi_attr_noexcept;
+
+// mi_wcsdup returns a copy of the wide string s; NULL, errno untouched, when s is NULL.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict wchar_t* mi_wcsdup(const wchar_t* s) mi_attr_noexcept mi_attr_malloc;
+
+// mi_mbsdup returns a copy of the multibyte string s; NULL, errno untouched, when s is NULL.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict unsigned char* mi_mbsdup(const unsigned char* s) mi_attr_noexcept
+    mi_attr_malloc;
+
+// mi_dupenv_s stores a copy of the environment variable name in *buf and its length with the zero in *size (which may
+// be NULL), after Microsoft's _dupenv_s; NULL and 0 where there is no such variable. It returns 0, EINVAL (buf or name
+// is NULL) or ENOMEM. It reads the environment: no other thread may change that meanwhile.
+mi_decl_export int mi_dupenv_s(char** buf, size_t* size, const char* name) mi_attr_noexcept;
+
+// mi_wdupenv_s is mi_dupenv_s for wide strings, converted as the locale says, with the length in wide characters. It
+// returns EILSEQ where there is no conversion.
+mi_decl_export int mi_wdupenv_s(wchar_t** buf, size_t* size, const wchar_t* name) mi_attr_noexcept;
+
+// mi_free_size frees p, which was allocated with the given size (or has that usable size), as C23 free_sized.
+mi_decl_export void mi_free_size(void* p, size_t size) mi_attr_noexcept;
+
+// mi_free_size_aligned frees p, which was allocated with the given size and alignment, as C23 free_aligned_sized.
+mi_decl_export void mi_free_size_aligned(void* p, size_t size, size_t alignment) mi_attr_noexcept;
+
+// mi_free_aligned frees p, which was allocated with the given alignment.
+mi_decl_export void mi_free_aligned(void* p, size_t alignment) mi_attr_noexcept;
+
+// ---- C++ allocation from C and C++. These never return NULL, but for the nothrow forms. ----
+// Out of memory, they call the handler that std::set_new_handler installed, as long as there is one, and try again.
+// Where there is none they throw std::bad_alloc; a program without a C++ library is aborted with one line of
+// explanation.
+
+// mi_new allocates size bytes, as C++ operator new.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new(size_t size) mi_attr_malloc mi_attr_alloc_size(1);
+
+// mi_new_aligned allocates size bytes at a multiple of alignment, as C++17 operator new. An alignment that is no power
+// of two is treated as lack of memory, without calls of the handler.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new_aligned(size_t size, size_t alignment) mi_attr_malloc
+    mi_attr_alloc_size(1) mi_attr_alloc_align(2);
+
+// mi_new_nothrow is mi_new that returns NULL in the end.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new_nothrow(size_t size) mi_attr_noexcept mi_attr_malloc
+    mi_attr_alloc_size(1);
+
+// mi_new_aligned_nothrow is mi_new_aligned that returns NULL in the end.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new_aligned_nothrow(size_t size, size_t alignment)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
+
+// mi_new_n is mi_new of count * size bytes; a product that overflows throws at once.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_new_n(size_t count, size_t size) mi_attr_malloc
+    mi_attr_alloc_size2(1, 2);
+
+// mi_new_realloc is mi_realloc that fails as mi_new.
+mi_decl_nodiscard mi_decl_export void* mi_new_realloc(void* p, size_t newsize) mi_attr_alloc_size(2);
+
+// mi_new_reallocn is mi_reallocn that fails as mi_new_n.
+mi_decl_nodiscard mi_decl_export void* mi_new_reallocn(void* p, size_t newcount, size_t size)
+    mi_attr_alloc_size2(2, 3);
+
+// mi_heap_alloc_new is mi_new in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_alloc_new(mi_heap_t* heap, size_t size) mi_attr_malloc
+    mi_attr_alloc_size(2);
+
+// mi_heap_alloc_new_n is mi_new_n in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size)
+    mi_attr_malloc mi_attr_alloc_size2(2, 3);
+
+// ---- Heaps. A heap may be used by every thread; only its deletion must not race with its use. ----
+
+// mi_heap_new makes a heap; NULL with errno ENOMEM when there is no memory for it.
+mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_new(void);
+
+// mi_heap_delete ends a heap; its live blocks belong to the main heap from then on. NULL is ignored; the main heap is
+// refused with a warning.
+mi_decl_export void mi_heap_delete(mi_heap_t* heap);
+
+// mi_heap_destroy ends a heap and frees all of its blocks at once. NULL is ignored; the main heap is refused with a
+// warning.
+mi_decl_export void mi_heap_destroy(mi_heap_t* heap);
+
+// mi_heap_main returns the heap that functions without a heap argument allocate from.
+mi_decl_nodiscard mi_decl_export mi_heap_t* mi_heap_main(void);
+
+// mi_heap_collect frees what the calling thread keeps for reuse in this heap; with force also what it would soon need.
+mi_decl_export void mi_heap_collect(mi_heap_t* heap, bool force);
+
+// The following are the functions of the same name without `heap_`, in a heap.
+
+// mi_heap_malloc is mi_malloc in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_malloc(mi_heap_t* heap, size_t size) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size(2);
+
+// mi_heap_zalloc is mi_zalloc in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_zalloc(mi_heap_t* heap, size_t size) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size(2);
+
+// mi_heap_calloc is mi_calloc in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_calloc(mi_heap_t* heap, size_t count, size_t size)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(2, 3);
+
+// mi_heap_mallocn is mi_mallocn in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_mallocn(mi_heap_t* heap, size_t count, size_t size)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(2, 3);
+
+// mi_heap_malloc_small is mi_malloc_small in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_malloc_small(mi_heap_t* heap, size_t size)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+
+// mi_heap_zalloc_small is mi_zalloc_small in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_zalloc_small(mi_heap_t* heap, size_t size)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+
+// mi_heap_realloc is mi_realloc in a heap; a block that moves, moves into this heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_realloc(mi_heap_t* heap, void* p, size_t newsize) mi_attr_noexcept
+    mi_attr_alloc_size(3);
+
+// mi_heap_reallocn is mi_reallocn in a heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_reallocn(mi_heap_t* heap, void* p, size_t count, size_t size)
+    mi_attr_noexcept mi_attr_alloc_size2(3, 4);
+
+// mi_heap_reallocf is mi_reallocf in a heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_reallocf(mi_heap_t* heap, void* p, size_t newsize) mi_attr_noexcept
+    mi_attr_alloc_size(3);
+
+// mi_heap_rezalloc is mi_rezalloc in a heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_rezalloc(mi_heap_t* heap, void* p, size_t newsize) mi_attr_noexcept
+    mi_attr_alloc_size(3);
+
+// mi_heap_recalloc is mi_recalloc in a heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_recalloc(mi_heap_t* heap, void* p, size_t newcount, size_t size)
+    mi_attr_noexcept mi_attr_alloc_size2(3, 4);
+
+// mi_heap_strdup is mi_strdup in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_heap_strdup(mi_heap_t* heap, const char* s) mi_attr_noexcept
+    mi_attr_malloc;
+
+// mi_heap_strndup is mi_strndup in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_heap_strndup(mi_heap_t* heap, const char* s, size_t n)
+    mi_attr_noexcept mi_attr_malloc;
+
+// mi_heap_realpath is mi_realpath in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict char* mi_heap_realpath(mi_heap_t* heap, const char* fname,
+                                                                         char* resolved_name) mi_attr_noexcept;
+
+// mi_heap_malloc_aligned is mi_malloc_aligned in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_malloc_aligned(mi_heap_t* heap, size_t size,
+                                                                               size_t alignment) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size(2) mi_attr_alloc_align(3);
+
+// mi_heap_malloc_aligned_at is mi_malloc_aligned_at in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_malloc_aligned_at(mi_heap_t* heap, size_t size,
+                                                                                  size_t alignment, size_t offset)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+
+// mi_heap_zalloc_aligned is mi_zalloc_aligned in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_zalloc_aligned(mi_heap_t* heap, size_t size,
+                                                                               size_t alignment) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size(2) mi_attr_alloc_align(3);
+
+// mi_heap_zalloc_aligned_at is mi_zalloc_aligned_at in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_zalloc_aligned_at(mi_heap_t* heap, size_t size,
+                                                                                  size_t alignment, size_t offset)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+
+// mi_heap_calloc_aligned is mi_calloc_aligned in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_calloc_aligned(mi_heap_t* heap, size_t count,
+                                                                               size_t size, size_t alignment)
+    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(2, 3) mi_attr_alloc_align(4);
+
+// mi_heap_calloc_aligned_at is mi_calloc_aligned_at in a heap.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_calloc_aligned_at(mi_heap_t* heap, size_t count,
+    size_t size, size_t alignment, size_t offset) mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(2, 3);
+
+// mi_heap_realloc_aligned is mi_realloc_aligned in a heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_realloc_aligned(mi_heap_t* heap, void* p, size_t newsize,
+                                                               size_t alignment) mi_attr_noexcept mi_attr_alloc_size(3)
+    mi_attr_alloc_align(4);
+
+// mi_heap_realloc_aligned_at is mi_realloc_aligned_at in a heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_realloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize,
+                                                                  size_t alignment, size_t offset) mi_attr_noexcept
+    mi_attr_alloc_size(3);
+
+// mi_heap_rezalloc_aligned is mi_rezalloc_aligned in a heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_rezalloc_aligned(mi_heap_t* heap, void* p, size_t newsize,
+                                                                size_t alignment) mi_attr_noexcept mi_attr_alloc_size(3)
+    mi_attr_alloc_align(4);
+
+// mi_heap_rezalloc_aligned_at is mi_rezalloc_aligned_at in a heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_rezalloc_aligned_at(mi_heap_t* heap, void* p, size_t newsize,
+                                                                   size_t alignment, size_t offset) mi_attr_noexcept
+    mi_attr_alloc_size(3);
+
+// mi_heap_recalloc_aligned is mi_recalloc_aligned in a heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_recalloc_aligned(mi_heap_t* heap, void* p, size_t newcount,
+                                                                size_t size, size_t alignment) mi_attr_noexcept
+    mi_attr_alloc_size2(3, 4) mi_attr_alloc_align(5);
+
+// mi_heap_recalloc_aligned_at is mi_recalloc_aligned_at in a heap.
+mi_decl_nodiscard mi_decl_export void* mi_heap_recalloc_aligned_at(mi_heap_t* heap, void* p, size_t newcount,
+                                                                   size_t size, size_t alignment, size_t offset)
+    mi_attr_noexcept mi_attr_alloc_size2(3, 4);
+
+// ---- Process, threads, messages ----
+
+// mi_version returns the MI_MALLOC_VERSION of the library that runs.
+mi_decl_export int mi_version(void) mi_attr_noexcept;
+
+// mi_collect frees what the calling thread keeps for reuse and purges what is due; with force it gives back to the
+// system whatever can be given back now.
+mi_decl_export void mi_collect(bool force) mi_attr_noexcept;
+
+// mi_process_init sets the allocator up; it happens by itself and may be called again without effect.
+mi_decl_export void mi_process_init(void) mi_attr_noexcept;
+
+// mi_process_done does what is due at exit: statistics, if asked for, and with the option destroy_on_exit the release
+// of all memory. It happens by itself at the end of the process.
+mi_decl_export void mi_process_done(void) mi_attr_noexcept;
+
+// mi_thread_init sets the calling thread up; it happens by itself and may be called again without effect.
+mi_decl_export void mi_thread_init(void) mi_attr_noexcept;
+
+// mi_thread_done gives up what the calling thread owns; it happens by itself when a thread ends. A thread that
+// allocates afterwards is set up again.
+mi_decl_export void mi_thread_done(void) mi_attr_noexcept;
+
+// mi_process_info stores times in milliseconds, memory in bytes and the number of page faults that needed a read. Any
+// of the pointers may be NULL. Resident memory is the system's figure, committed memory our own.
+mi_decl_export void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, size_t* system_msecs,
+                                    size_t* current_rss, size_t* peak_rss, size_t* current_commit, size_t* peak_commit,
+                                    size_t* page_faults) mi_attr_noexcept;
+
+// mi_process_info_print writes a line with the figures of mi_process_info to the registered output.
+mi_decl_export void mi_process_info_print(void) mi_attr_noexcept;
+
+// mi_process_info_print_out is mi_process_info_print to out, or to the registered output if out is NULL.
+mi_decl_export void mi_process_info_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
+
+// mi_is_in_heap_region tells whether p points into a block's memory of this allocator. Any address may be asked.
+mi_decl_nodiscard mi_decl_export bool mi_is_in_heap_region(const void* p) mi_attr_noexcept;
+
+// mi_check_owned tells whether p points into memory that a heap of this process has blocks in. Any address may be
+// asked.
+mi_decl_export bool mi_check_owned(const void* p) mi_attr_noexcept;
+
+// mi_is_redirected tells whether the program's calls of malloc arrive at this allocator.
+mi_decl_nodiscard mi_decl_export bool mi_is_redirected(void) mi_attr_noexcept;
+
+// mi_register_output makes out the receiver of all messages; NULL stands for standard error. out must not allocate.
+mi_decl_export void mi_register_output(mi_output_fun* out, void* arg) mi_attr_noexcept;
+
+// mi_register_error makes fun the first to learn of an error, before its message: EAGAIN for a double free, EFAULT for
+// corrupted data of the allocator, EINVAL for an invalid pointer, ENOMEM and EOVERFLOW for a request that cannot be
+// met. NULL unregisters it.
+mi_decl_export void mi_register_error(mi_error_fun* fun, void* arg);
+
+// ---- Statistics ----
+
+// mi_stats_print writes the statistics of the process to the registered output; pass NULL for out.
+mi_decl_export void mi_stats_print(void* out) mi_attr_noexcept;
+
+// mi_stats_print_out is mi_stats_print to out, or to the registered output if out is NULL.
+mi_decl_export void mi_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
+
+// mi_stats_reset starts the counting anew: totals at zero and peaks at what is current.
+mi_decl_export void mi_stats_reset(void) mi_attr_noexcept;
+
+// mi_stats_merge adds the calling thread's own counts to those of the process.
+mi_decl_export void mi_stats_merge(void) mi_attr_noexcept;
+
+// mi_thread_stats_print_out merges the calling thread's counts and is mi_stats_print_out otherwise.
+mi_decl_export void mi_thread_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
+
+// ---- Options ----
+
+// mi_option_t names an option. Its value is a long, in the unit named here; the environment variable MIMALLOC_<NAME>
+// sets it at the start of the process. The numbers are part of the binary interface.
+typedef enum mi_option_e {
+  mi_option_show_errors = 0,          // write messages of errors and warnings
+  mi_option_show_stats = 1,           // write statistics at exit
+  mi_option_verbose = 2,              // write what is being done; 2 and above: in detail
+  mi_option_arena_eager_commit = 4,   // commit arenas at once: 0 no, 1 yes, 2 where the system overcommits
+  mi_option_purge_decommits = 5,      // purge by giving memory back (1) or by marking it unused (0)
+  mi_option_purge_delay = 15,         // milliseconds until unused memory is purged; 0 at once, -1 never
+  mi_option_max_errors = 19,          // so many error messages at most; -1 no limit
+  mi_option_max_warnings = 20,        // so many warnings at most; -1 no limit
+  mi_option_destroy_on_exit = 22,     // release all memory at exit
+  mi_option_arena_reserve = 23,       // KiB of address space to reserve at a time
+  mi_option_generic_collect = 34,     // collect after so many slow allocations of a thread
+  mi_option_page_reclaim_on_free = 35,   // take a full page over when freeing into it: 1, 0 only one's own, -1 never
+  mi_option_page_full_retain = 36,       // so many full pages stay with their thread in each size class
+  mi_option_page_max_candidates = 37,    // so many pages are compared when one to allocate from is looked for
+  mi_option_page_cross_thread_max_reclaim = 42,  // take over others' pages up to so many of a size class
+  mi_option_allow_thp = 43,              // let the system use transparent huge pages
+  mi_option_minimal_purge_size = 44,     // KiB that are purged at least; 0 the system's page size
+  mi_option_arena_max_object_size = 45,  // KiB of the largest block that is placed in an arena
+  mi_option_on_violation = 64,           // 0 abort, 1 report, 2 ignore: what follows the report of bad use
+  _mi_option_last = 65,
+
+  // Other names of the same options.
+  mi_option_eager_region_commit = mi_option_arena_eager_commit,
+  mi_option_reset_decommits = mi_option_purge_decommits,
+  mi_option_reset_delay = mi_option_purge_delay,
+  mi_option_abandoned_reclaim_on_free = mi_option_page_reclaim_on_free,
+  mi_option_arena_purge_min_size = mi_option_minimal_purge_size
+} mi_option_t;
+
+// For all functions: a number that is no option reads 0 and cannot be set. An option changed while other threads run
+// takes effect from their next look at it; some are looked at only when the process starts.
+
+// mi_option_is_enabled tells whether the option's value is not 0.
+mi_decl_nodiscard mi_decl_export bool mi_option_is_enabled(mi_option_t option);
+
+// mi_option_enable sets the option to 1.
+mi_decl_export void mi_option_enable(mi_option_t option);
+
+// mi_option_disable sets the option to 0.
+mi_decl_export void mi_option_disable(mi_option_t option);
+
+// mi_option_set_enabled sets the option to 1 or 0.
+mi_decl_export void mi_option_set_enabled(mi_option_t option, bool enable);
+
+// mi_option_set_enabled_default is mi_option_set_default of 1 or 0.
+mi_decl_export void mi_option_set_enabled_default(mi_option_t option, bool enable);
+
+// mi_option_get returns the option's value, in the option's unit.
+mi_decl_nodiscard mi_decl_export long mi_option_get(mi_option_t option);
+
+// mi_option_get_clamp returns the option's value, or the nearer of min and max if it lies outside of them.
+mi_decl_nodiscard mi_decl_export long mi_option_get_clamp(mi_option_t option, long min, long max);
+
+// mi_option_get_size returns the option's value in bytes where its unit is KiB; a negative value as 0.
+mi_decl_nodiscard mi_decl_export size_t mi_option_get_size(mi_option_t option);
+
+// mi_option_set sets the option's value, in the option's unit.
+mi_decl_export void mi_option_set(mi_option_t option, long value);
+
+// mi_option_set_default sets the value unless the environment or the program has set one.
+mi_decl_export void mi_option_set_default(mi_option_t option, long value);
+
+// mi_options_print writes all options and their values to the registered output.
+mi_decl_export void mi_options_print(void) mi_attr_noexcept;
+
+// mi_options_print_out is mi_options_print to out, or to the registered output if out is NULL.
+mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
+
+// mi_malloc_csize is mi_malloc for a size that the compiler knows.
+mi_decl_nodiscard static inline void* mi_malloc_csize(size_t size) mi_attr_noexcept {
+  return size <= MI_SMALL_SIZE_MAX ? mi_malloc_small(size) : mi_malloc(size);
+}
+
+// mi_zalloc_csize is mi_zalloc for a size that the compiler knows.
+mi_decl_nodiscard static inline void* mi_zalloc_csize(size_t size) mi_attr_noexcept {
+  return size <= MI_SMALL_SIZE_MAX ? mi_zalloc_small(size) : mi_zalloc(size);
+}
+
+#if defined(__cplusplus)
+}  // extern "C"
+#endif
+
+// ---- Typed forms: tp is a type, and so is what they return a pointer to. MI_API_V2, defined before this header is
+// included, gives those with a block or a heap the argument order of version 2 of the interface. ----
+
+#define mi_malloc_tp(tp) ((tp*)mi_malloc_csize(sizeof(tp)))
+#define mi_zalloc_tp(tp) ((tp*)mi_zalloc_csize(sizeof(tp)))
+#define mi_calloc_tp(tp, n) ((tp*)mi_calloc(n, sizeof(tp)))
+#define mi_mallocn_tp(tp, n) ((tp*)mi_mallocn(n, sizeof(tp)))
+#define mi_free_tp(tp, p) (mi_free_size(p, sizeof(tp)))
+
+#if defined(MI_API_V2)
+#define mi_reallocn_tp(p, tp, n) ((tp*)mi_reallocn(p, n, sizeof(tp)))
+#define mi_recalloc_tp(p, tp, n) ((tp*)mi_recalloc(p, n, sizeof(tp)))
+#define mi_heap_malloc_tp(hp, tp) ((tp*)mi_heap_malloc(hp, sizeof(tp)))
+#define mi_heap_zalloc_tp(hp, tp) ((tp*)mi_heap_zalloc(hp, sizeof(tp)))
+#define mi_heap_calloc_tp(hp, tp, n) ((tp*)mi_heap_calloc(hp, n, sizeof(tp)))
+#define mi_heap_mallocn_tp(hp, tp, n) ((tp*)mi_heap_mallocn(hp, n, sizeof(tp)))
+#define mi_heap_reallocn_tp(hp, p, tp, n) ((tp*)mi_heap_reallocn(hp, p, n, sizeof(tp)))
+#define mi_heap_recalloc_tp(hp, p, tp, n) ((tp*)mi_heap_recalloc(hp, p, n, sizeof(tp)))
+#else
+#define mi_reallocn_tp(tp, p, n) ((tp*)mi_reallocn(p, n, sizeof(tp)))
+#define mi_recalloc_tp(tp, p, n) ((tp*)mi_recalloc(p, n, sizeof(tp)))
+#define mi_heap_malloc_tp(tp, hp) ((tp*)mi_heap_malloc(hp, sizeof(tp)))
+#define mi_heap_zalloc_tp(tp, hp) ((tp*)mi_heap_zalloc(hp, sizeof(tp)))
+#define mi_heap_calloc_tp(tp, hp, n) ((tp*)mi_heap_calloc(hp, n, sizeof(tp)))
+#define mi_heap_mallocn_tp(tp, hp, n) ((tp*)mi_heap_mallocn(hp, n, sizeof(tp)))
+#define mi_heap_reallocn_tp(tp, hp, p, n) ((tp*)mi_heap_reallocn(hp, p, n, sizeof(tp)))
+#define mi_heap_recalloc_tp(tp, hp, p, n) ((tp*)mi_heap_recalloc(hp, p, n, sizeof(tp)))
+#endif
+
+#if defined(__cplusplus)
+
+// mi_stl_allocator allocates for the containers of the C++ library, from the main heap. It has no state: any instance
+// frees what another allocated. It fails as mi_new.
+template <class T>
+struct mi_stl_allocator {
+  typedef T value_type;
+  typedef std::size_t size_type;
+  typedef std::ptrdiff_t difference_type;
+  typedef T& reference;
+  typedef const T& const_reference;
+  typedef T* pointer;
+  typedef const T* const_pointer;
+  typedef std::true_type propagate_on_container_copy_assignment;
+  typedef std::true_type propagate_on_container_move_assignment;
+  typedef std::true_type propagate_on_container_swap;
+  typedef std::true_type is_always_equal;
+  template <class U>
+  struct rebind {
+    typedef mi_stl_allocator<U> other;
+  };
+
+  mi_stl_allocator() noexcept = default;
+  mi_stl_allocator(const mi_stl_allocator&) noexcept = default;
+  mi_stl_allocator& operator=(const mi_stl_allocator&) noexcept = default;
+  template <class U>
+  mi_stl_allocator(const mi_stl_allocator<U>&) noexcept {}
+  mi_stl_allocator select_on_container_copy_construction() const { return *this; }
+
+  mi_decl_nodiscard T* allocate(size_type count, const void* = nullptr) {
+    if (alignof(T) <= alignof(std::max_align_t) || count > max_size()) {
+      return static_cast<T*>(mi_new_n(count, sizeof(T)));
+    }
+    return static_cast<T*>(mi_new_aligned(count * sizeof(T), alignof(T)));
+  }
+  void deallocate(T* p, size_type count) noexcept {
+    if (alignof(T) <= alignof(std::max_align_t)) {
+      mi_free_size(p, count * sizeof(T));
+    } else {
+      mi_free_size_aligned(p, count * sizeof(T), alignof(T));
+    }
+  }
+
+  size_type max_size() const noexcept { return static_cast<size_type>(PTRDIFF_MAX) / sizeof(T); }
+  pointer address(reference x) const noexcept { return std::addressof(x); }
+  const_pointer address(const_reference x) const noexcept { return std::addressof(x); }
+  template <class U, class... Args>
+  void construct(U* p, Args&&... args) {
+    ::new (static_cast<void*>(p)) U(std::forward<Args>(args)...);
+  }
+  template <class U>
+  void destroy(U* p) noexcept {
+    p->~U();
+  }
+};
+
+template <class T, class U>
+bool operator==(const mi_stl_allocator<T>&, const mi_stl_allocator<U>&) noexcept {
+  return true;
+}
+template <class T, class U>
+bool operator!=(const mi_stl_allocator<T>&, const mi_stl_allocator<U>&) noexcept {
+  return false;
+}
+
+#endif  // __cplusplus
+
+#endif  // MIMALLOC_H
