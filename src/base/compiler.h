@@ -47,8 +47,7 @@ enum {
   MI_CACHE_LINE = 64,
 };
 
-// The thread sanitizer does not see that a plain read of memory which only the owner writes is ordered by our
-// protocols when it is compiled into the same word as an atomic; nothing is exempted unless it is marked with this.
+// Whether this is a build for the thread sanitizer.
 #if defined(__SANITIZE_THREAD__)
 #define MI_TSAN_BUILD 1
 #elif defined(__has_feature)

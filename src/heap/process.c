@@ -19,9 +19,10 @@ static _Atomic(bool) mi_is_initialised;
 static _Atomic(bool) mi_hooks_installed;
 static _Atomic(bool) mi_is_closed;
 
-// Thread end. Destructors of others may still allocate and free, in any order: stay until the last round.
+// Thread end. Destructors of others may still allocate and free, in any order: stay until the last round; but the thread
+// sanitizer ends its own idea of the thread there, and must see this before.
 static void mi_thread_on_exit(void* arg) {
-  if (++_mi_tls.exit_round < _mi_prim_thread_exit_rounds()) {
+  if (++_mi_tls.exit_round + MI_TSAN_BUILD < _mi_prim_thread_exit_rounds()) {
     _mi_prim_thread_on_exit_set(arg);
     return;
   }

@@ -1,0 +1,207 @@
+"""Macros for tests. Each makes one test a variant, `<name>_<variant>`, and a suite `<name>` of them."""
+
+load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_test")
+load("@rules_shell//shell:sh_test.bzl", "sh_test")
+load("//policy:variants.bzl", "ALL", "INSTRUMENTED", "SHIPPED", "variant")
+load("//policy/build:copts.bzl", "CXX_TEST_COPTS", "TEST_COPTS")
+load("//policy/build:layer.bzl", "layer_target")
+
+# The short names of the shipped variants, and of the instrumented ones.
+VARIANT_NAMES = [v.short for v in SHIPPED]
+INSTRUMENTED_NAMES = [v.short for v in INSTRUMENTED]
+
+def _is_cxx(srcs):
+    return any([s.endswith(".cc") for s in srcs])
+
+def _copts(srcs):
+    return CXX_TEST_COPTS if _is_cxx(srcs) else TEST_COPTS
+
+def _suite(name, tests, tags):
+    native.test_suite(
+        name = name,
+        tests = [":" + t for t in tests],
+        tags = [t for t in tags if t == "manual"],
+    )
+
+def mi_unit_test(name, srcs, deps = ["alloc"], variants = VARIANT_NAMES, copts = [], linkopts = [], extra_deps = [], tags = [], size = "small", **kwargs):
+    """A program that is linked with the internals of a variant, and not with its malloc.
+
+    Args:
+      name: of the suite
+      srcs: .c or .cc files
+      deps: names of the layers it uses; what those use comes along
+      variants: short names of variants, instrumented ones too
+      copts: more compiler flags
+      linkopts: more linker flags
+      extra_deps: labels of other libraries
+      tags: of the tests
+      size: of the tests
+      **kwargs: handed on to the test rule
+    """
+    tests = []
+    for short in variants:
+        v = variant(short)
+        test = "%s_%s" % (name, short)
+        tests.append(test)
+        cc_test(
+            name = test,
+            size = size,
+            srcs = srcs,
+            copts = _copts(srcs) + copts + v.copts,
+            linkopts = ["-lpthread"] + linkopts + v.linkopts,
+            linkstatic = True,
+            # A test of a check by the compiler is as much part of a plain run as any other.
+            tags = tags + [t for t in v.tags if t != "manual"],
+            deps = ["//test/lib", "//include:headers", "//policy:profile_" + v.profile] +
+                   [layer_target(d, short) for d in deps] + extra_deps,
+            **kwargs
+        )
+    _suite(name, tests, tags)
+
+def mi_unit_tests(special = {}, **kwargs):
+    """A unit test for each `*_test.c` and `*_test.cc` of the folder.
+
+    Args:
+      special: arguments of mi_unit_test for files that need others, by file name without `.c`
+      **kwargs: arguments of all
+    """
+    found = native.glob(["*_test.c", "*_test.cc"], allow_empty = True)
+    names = [f[:f.rindex(".")] for f in found]
+    for name in special:
+        if name not in names:
+            fail("no file of the special test " + name)
+    for f, name in zip(found, names):
+        args = dict(kwargs)
+        args.update(special.get(name, {}))
+        mi_unit_test(name = name, srcs = [f], **args)
+
+def mi_api_test(name, srcs, variants = VARIANT_NAMES, copts = [], linkopts = [], deps = [], tags = [], size = "small", **kwargs):
+    """A program that is linked with a variant, malloc included, as a user's program would be."""
+    tests = []
+    for short in variants:
+        v = variant(short)
+        test = "%s_%s" % (name, short)
+        tests.append(test)
+        cc_test(
+            name = test,
+            size = size,
+            srcs = srcs,
+            copts = _copts(srcs) + copts,
+            linkopts = linkopts,
+            # A sanitizer brings a malloc of its own.
+            tags = tags + ["no_sanitizer"],
+            deps = ["//test/lib", "//:" + v.name] + deps,
+            **kwargs
+        )
+    _suite(name, tests, tags)
+
+def mi_api_tests(special = {}, **kwargs):
+    """An API test for each `*_test.c` and `*_test.cc` of the folder; arguments as of mi_unit_tests."""
+    found = native.glob(["*_test.c", "*_test.cc"], allow_empty = True)
+    for f in found:
+        name = f[:f.rindex(".")]
+        args = dict(kwargs)
+        args.update(special.get(name, {}))
+        mi_api_test(name = name, srcs = [f], **args)
+
+def mi_program(name, srcs, copts = [], linkopts = [], deps = [], tags = [], **kwargs):
+    """A program that knows nothing of this allocator, for tests that preload it."""
+    cc_binary(
+        name = name,
+        testonly = True,
+        srcs = srcs,
+        copts = _copts(srcs) + copts,
+        linkopts = ["-lpthread", "-ldl"] + linkopts,
+        tags = tags,
+        deps = ["//test/lib"] + deps,
+        **kwargs
+    )
+
+def mi_preload_test(name, srcs = [], program = None, args = [], variants = VARIANT_NAMES, data = [], tags = [], size = "small", copts = [], linkopts = [], env = {}, **kwargs):
+    """A program that is run with the shared library of each variant preloaded.
+
+    Args:
+      name: of the suite
+      srcs: the program's files, where it is to be built
+      program: label of a program that is there already
+      args: its arguments
+      variants: short names
+      data: files it reads
+      tags: of the tests
+      size: of the tests
+      copts: of the program
+      linkopts: of the program
+      env: environment of the test, seen by the program
+      **kwargs: handed on to the test rule
+    """
+    if program == None:
+        program = name + "_program"
+        mi_program(name = program, srcs = srcs, copts = copts, linkopts = linkopts)
+    tests = []
+    for short in variants:
+        library = "//:%s_soname" % variant(short).name
+        test = "%s_%s" % (name, short)
+        tests.append(test)
+        sh_test(
+            name = test,
+            size = size,
+            srcs = ["//policy/build:preload_test.sh"],
+            args = ["$(rootpath %s)" % library, "$(rootpath %s)" % program] + args,
+            data = [library, program, "//:" + variant(short).name] + data,
+            env = env,
+            tags = tags + ["preload"],
+            **kwargs
+        )
+    _suite(name, tests, tags)
+
+def mi_python_test(name, main, args = [], data = [], size = "small", **kwargs):
+    """A test written in Python, run by the machine's python3."""
+    sh_test(
+        name = name,
+        size = size,
+        srcs = ["//policy/build:python_test.sh"],
+        args = ["$(rootpath %s)" % main] + args,
+        data = [main] + data,
+        **kwargs
+    )
+
+def mi_rows_test(name, rows, programs, folder = None, plugin = None, args = [], variants = VARIANT_NAMES + ["glibc"], tags = [], size = "medium", **kwargs):
+    """A table of rows for test/lib/run_rows.py, one test a variant.
+
+    Args:
+      name: of the suite
+      rows: the table
+      programs: labels of the programs that the rows name, all of one package
+      folder: of the programs, relative to the repository; this package where not said
+      plugin: label of a shared object that holds the allocator (`{plugin}` of a row), with %s for the variant
+      args: more arguments of the runner
+      variants: short names, and `glibc` for the rows that run without a preload
+      tags: of the tests
+      size: of the tests
+      **kwargs: handed on to the test rule
+    """
+    tests = []
+    for short in variants:
+        ours = short != "glibc"
+        data = [rows] + programs
+        options = ["--rows", "$(rootpath %s)" % rows, "--bin", folder or native.package_name(), "--variant", short] + args
+        if ours:
+            library = "//:%s_soname" % variant(short).name
+            data += [library, "//:" + variant(short).name]
+            options += ["--preload", "$(rootpath %s)" % library]
+            if plugin:
+                holder = plugin % short
+                data.append(holder)
+                options += ["--plugin", "$(rootpath %s)" % holder]
+        test = "%s_%s" % (name, short)
+        tests.append(test)
+        mi_python_test(
+            name = test,
+            size = size,
+            main = "//test/lib:run_rows.py",
+            args = options,
+            data = data,
+            tags = tags + ["preload"],
+            **kwargs
+        )
+    _suite(name, tests, tags)

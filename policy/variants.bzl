@@ -1,0 +1,69 @@
+"""The variants. A variant is a folder of policy/profiles with a row here; every macro of policy/build makes its targets from this table.
+
+    name      the target in the root package, and what `mi_*` macros call the variant
+    short     suffix of the per-variant targets of layers and tests (`//src/base:base_secure`), and the word that test tables use
+    stem      of the artifacts: lib<stem>.so.3, lib<stem>.a, <stem>.o
+    profile   folder under policy/profiles
+    shipped   whether it is built by `//...` and tested by every test; others are tagged manual
+    copts, linkopts
+              instrumentation only. What a variant does is never said here, but in its profile
+    tags      of all its targets
+"""
+
+def _variant(name, short, stem, profile, shipped = True, copts = [], linkopts = [], tags = []):
+    return struct(
+        name = name,
+        short = short,
+        stem = stem,
+        profile = profile,
+        shipped = shipped,
+        copts = copts,
+        linkopts = linkopts,
+        tags = tags if shipped else tags + ["manual"],
+    )
+
+# The interface version that the SONAME carries, and the file name's suffix below it.
+SOVERSION = "3"
+SOMINOR = "0"
+
+VARIANTS = [
+    _variant("mimalloc", "release", "mimalloc", "release"),
+    _variant("mimalloc_secure", "secure", "mimalloc-secure", "secure"),
+    _variant("mimalloc_debug", "debug", "mimalloc-debug", "debug"),
+]
+
+# Internals of a variant compiled with a sanitizer of the compiler. There is no library of these, only tests that are linked with them.
+INSTRUMENTED = [
+    _variant(
+        "mimalloc_secure_tsan_check",
+        "secure_tsan",
+        "mimalloc-secure",
+        "secure",
+        shipped = False,
+        # The warning says that fences are not modelled; a fence that matters shows as a report of the test.
+        copts = ["-fsanitize=thread", "-Wno-unknown-warning-option", "-Wno-tsan", "-O1"],
+        linkopts = ["-fsanitize=thread"],
+        tags = ["sanitized"],
+    ),
+    _variant(
+        "mimalloc_secure_ubsan_check",
+        "secure_ubsan",
+        "mimalloc-secure",
+        "secure",
+        shipped = False,
+        copts = ["-fsanitize=undefined", "-fno-sanitize-recover=undefined", "-O1"],
+        linkopts = ["-fsanitize=undefined"],
+        tags = ["sanitized"],
+    ),
+]
+
+SHIPPED = [v for v in VARIANTS if v.shipped]
+
+ALL = VARIANTS + INSTRUMENTED
+
+def variant(short):
+    """The row with this short name."""
+    for v in ALL:
+        if v.short == short:
+            return v
+    fail("no variant is called " + short)
