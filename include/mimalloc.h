@@ -225,8 +225,7 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_uzalloc_small(size_t 
     mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
 
 // ---- Aligned allocation. The size need not be a multiple of the alignment. Blocks are freed by mi_free. ----
-// The forms that end in _at align p + offset instead of p; beyond an alignment of 64 KiB a large block with an offset is
-// refused, with errno EINVAL.
+// The forms that end in _at align p + offset instead of p.
 
 // mi_malloc_aligned allocates size bytes at a multiple of alignment.
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc_aligned(size_t size, size_t alignment)
@@ -507,7 +506,9 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_calloc_aligned(m
 
 // mi_heap_calloc_aligned_at is mi_calloc_aligned_at in a heap.
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_calloc_aligned_at(mi_heap_t* heap, size_t count,
-    size_t size, size_t alignment, size_t offset) mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(2, 3);
+                                                                                  size_t size, size_t alignment,
+                                                                                  size_t offset) mi_attr_noexcept
+    mi_attr_malloc mi_attr_alloc_size2(2, 3);
 
 // mi_heap_realloc_aligned is mi_realloc_aligned in a heap.
 mi_decl_nodiscard mi_decl_export void* mi_heap_realloc_aligned(mi_heap_t* heap, void* p, size_t newsize,
@@ -614,25 +615,25 @@ mi_decl_export void mi_thread_stats_print_out(mi_output_fun* out, void* arg) mi_
 // mi_option_t names an option. Its value is a long, in the unit named here; the environment variable MIMALLOC_<NAME>
 // sets it at the start of the process. The numbers are part of the binary interface.
 typedef enum mi_option_e {
-  mi_option_show_errors = 0,          // write messages of errors and warnings
-  mi_option_show_stats = 1,           // write statistics at exit
-  mi_option_verbose = 2,              // write what is being done; 2 and above: in detail
-  mi_option_arena_eager_commit = 4,   // commit arenas at once: 0 no, 1 yes, 2 where the system overcommits
-  mi_option_purge_decommits = 5,      // purge by giving memory back (1) or by marking it unused (0)
-  mi_option_purge_delay = 15,         // milliseconds until unused memory is purged; 0 at once, -1 never
-  mi_option_max_errors = 19,          // so many error messages at most; -1 no limit
-  mi_option_max_warnings = 20,        // so many warnings at most; -1 no limit
-  mi_option_destroy_on_exit = 22,     // release all memory at exit
-  mi_option_arena_reserve = 23,       // KiB of address space to reserve at a time
-  mi_option_generic_collect = 34,     // collect after so many slow allocations of a thread
-  mi_option_page_reclaim_on_free = 35,   // take a full page over when freeing into it: 1, 0 only one's own, -1 never
-  mi_option_page_full_retain = 36,       // so many full pages stay with their thread in each size class
-  mi_option_page_max_candidates = 37,    // so many pages are compared when one to allocate from is looked for
+  mi_option_show_errors = 0,                     // write messages of errors and warnings
+  mi_option_show_stats = 1,                      // write statistics at exit
+  mi_option_verbose = 2,                         // write what is being done; 2 and above: in detail
+  mi_option_arena_eager_commit = 4,              // commit arenas at once: 0 no, 1 yes, 2 where the system overcommits
+  mi_option_purge_decommits = 5,                 // purge by giving memory back (1) or by marking it unused (0)
+  mi_option_purge_delay = 15,                    // milliseconds until unused memory is purged; 0 at once, -1 never
+  mi_option_max_errors = 19,                     // so many error messages at most; -1 no limit
+  mi_option_max_warnings = 20,                   // so many warnings at most; -1 no limit
+  mi_option_destroy_on_exit = 22,                // release all memory at exit
+  mi_option_arena_reserve = 23,                  // KiB of address space to reserve at a time
+  mi_option_generic_collect = 34,                // collect after so many slow allocations of a thread
+  mi_option_page_reclaim_on_free = 35,           // take a full page over when freeing into it: 1, 0 only one's own, -1 never
+  mi_option_page_full_retain = 36,               // so many full pages stay with their thread in each size class
+  mi_option_page_max_candidates = 37,            // so many pages are compared when one to allocate from is looked for
   mi_option_page_cross_thread_max_reclaim = 42,  // take over others' pages up to so many of a size class
-  mi_option_allow_thp = 43,              // let the system use transparent huge pages
-  mi_option_minimal_purge_size = 44,     // KiB that are purged at least; 0 the system's page size
-  mi_option_arena_max_object_size = 45,  // KiB of the largest block that is placed in an arena
-  mi_option_on_violation = 64,           // 0 abort, 1 report, 2 ignore: what follows the report of bad use
+  mi_option_allow_thp = 43,                      // let the system use transparent huge pages
+  mi_option_minimal_purge_size = 44,             // KiB that are purged at least; 0 the system's page size
+  mi_option_arena_max_object_size = 45,          // KiB of the largest block that is placed in an arena
+  mi_option_on_violation = 64,                   // 0 abort, 1 report, 2 ignore: what follows the report of bad use
   _mi_option_last = 65,
 
   // Other names of the same options.

@@ -8,6 +8,7 @@
 
 #include "src/alloc/alloc.h"
 #include "src/heap/single.h"
+#include "src/sys/report.h"
 
 static void* mi_fail(int error) {
   errno = error;
@@ -16,17 +17,13 @@ static void* mi_fail(int error) {
 
 // The pointer lies inside a block that is larger by the alignment. The page is marked, so that frees find the block.
 static void* mi_alloc_with_offset(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero) {
-  if (align > MI_SLICE_SIZE || size + align > MI_LARGE_BLOCK_MAX) {
-    return mi_fail(size + align > MI_LARGE_BLOCK_MAX ? ENOMEM : EINVAL);
-  }
   void* const block = _mi_theap_alloc(theap, size + align, zero);
   if (block == NULL) {
     return NULL;
   }
   const uintptr_t address = _mi_align_up_ptr((uintptr_t)block + offset, align) - offset;
-  mi_page_t* const page = _mi_page_map_find(block);
   if (address != (uintptr_t)block) {
-    _mi_page_mark_interior(page);
+    _mi_page_mark_interior(_mi_page_map_find(block), (void*)address);
   }
   return (void*)address;
 }
@@ -36,6 +33,7 @@ void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t off
     return mi_fail(EINVAL);
   }
   if (mi_unlikely(size > MI_ALLOC_SIZE_MAX || align > MI_ALLOC_SIZE_MAX - size)) {
+    _mi_report_oom(size);
     return mi_fail(ENOMEM);
   }
   offset &= align - 1;

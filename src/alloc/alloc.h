@@ -18,8 +18,9 @@ mi_cold void _mi_free_report(const mi_page_t* page, const void* p);
 
 // Allocates `size` bytes from this thread's theap of the main heap.
 mi_inline void* _mi_alloc(size_t size) {
-  if (mi_likely(size <= MI_DIRECT_SIZE_MAX)) {
-    mi_page_t* const page = _mi_tls.theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
+  mi_theap_t* const theap = _mi_tls.theap;
+  if (mi_likely(size <= MI_DIRECT_SIZE_MAX && theap != NULL)) {
+    mi_page_t* const page = theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
     void* const p = _mi_page_pop(page);
     if (mi_likely(p != NULL)) {
       return p;
@@ -30,8 +31,9 @@ mi_inline void* _mi_alloc(size_t size) {
 
 // The same, zeroed up to the usable size.
 mi_inline void* _mi_alloc_zero(size_t size) {
-  if (mi_likely(size <= MI_DIRECT_SIZE_MAX)) {
-    mi_page_t* const page = _mi_tls.theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
+  mi_theap_t* const theap = _mi_tls.theap;
+  if (mi_likely(size <= MI_DIRECT_SIZE_MAX && theap != NULL)) {
+    mi_page_t* const page = theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
     void* const p = _mi_page_pop(page);
     if (mi_likely(p != NULL)) {
       // Fresh memory is zero but for the link.
@@ -69,9 +71,8 @@ mi_inline void _mi_free(void* p) {
   }
 }
 
-// Allocates so that `offset` bytes into the block is a multiple of `align`, a power of two: EINVAL if it is none. A block
-// larger than a size class can only be aligned at its start beyond 64 KiB: an offset then leaves EINVAL too. `theap`:
-// NULL for this thread's theap of the main heap.
+// Allocates so that `offset` bytes into the block is a multiple of `align`, a power of two: EINVAL if it is none.
+// `theap`: NULL for this thread's theap of the main heap.
 void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero);
 
 // Changes a block's size and returns where it is now. NULL leaves the block as it was. `zero`: what lies beyond the old

@@ -18,7 +18,7 @@ static void mi_report_in_page(const mi_page_t* page, const void* p, const char* 
   const void* const block = _mi_page_block_of(page, p);
   const bool single = _mi_page_is_single(page);
   const size_t thread = (size_t)_mi_prim_os_thread_id();
-  if (block == p && (uintptr_t)p < (uintptr_t)page->start + page->block_size * page->capacity) {
+  if (block == p && (!single || p == page->single_start) && (uintptr_t)p < (uintptr_t)page->start + page->block_size * page->capacity) {
     const mi_violation_t kind = what == NULL ? MI_VIOLATION_double_free : MI_VIOLATION_use_after_free;
     _mi_report(kind, "pointer %p is a free %s of %zu bytes (page %p, class %u, thread %zu), %s", p,
                mi_page_kind_of(page), page->block_size, (void*)page->start, page->bin, thread,
@@ -92,7 +92,7 @@ void _mi_free_slow(void* p, mi_page_t* page) {
   // The clock may be due for a look, and the fast paths for arming.
   _mi_theap_tick();
   if (_mi_page_is_single(page)) {
-    if (mi_unlikely(p != page->start || !_mi_single_free(page))) {
+    if (mi_unlikely(p != page->single_start || !_mi_single_free(page))) {
       mi_report_in_page(page, p, NULL);
       return;
     }
@@ -100,7 +100,7 @@ void _mi_free_slow(void* p, mi_page_t* page) {
     return;
   }
   const uintptr_t owner = mi_atomic_load_relaxed(&page->owner) & ~(uintptr_t)MI_OWNER_FLAGS;
-  if (owner != MI_TID_NONE && owner == _mi_tls.own_tid) {
+  if (owner != 0 && owner == _mi_tls.own_tid) {
     mi_block_t* const block = mi_page_block_handed_out(page, p);
     if (block == NULL) {
       mi_report_in_page(page, p, NULL);
@@ -121,7 +121,7 @@ mi_page_t* _mi_page_of_live(const void* p, const char* what) {
     return NULL;
   }
   if (_mi_page_is_single(page)) {
-    if (mi_likely(p == page->start)) {
+    if (mi_likely(p == page->single_start)) {
       return page;
     }
   } else if (!MI_HAS_LIVE_BITS) {
@@ -143,6 +143,9 @@ size_t _mi_usable_size(const void* p) {
   const mi_page_t* const page = _mi_page_of_live(p, "its usable size asked");
   if (page == NULL) {
     return 0;
+  }
+  if (_mi_page_is_single(page)) {
+    return page->block_size - (size_t)(page->single_start - page->start);
   }
   if (mi_likely(!page->has_interior)) {
     return page->block_size;

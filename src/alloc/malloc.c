@@ -7,16 +7,17 @@
 
 #include "src/alloc/alloc.h"
 
-// A block of a larger class from the armed theap; the queues of a disarmed one are empty.
+// A block of a larger class from the theap's own queue.
 mi_inline void* mi_theap_pop_queue(mi_theap_t* theap, size_t size, mi_page_t** page) {
   *page = theap->queues[_mi_bin_of_size(size)].first;
   return *page == NULL ? NULL : _mi_page_pop(*page);
 }
 
 void* _mi_alloc_slow(size_t size) {
-  if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX) {
+  mi_theap_t* const theap = _mi_tls.theap;
+  if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX && theap != NULL) {
     mi_page_t* page;
-    void* const p = mi_theap_pop_queue(_mi_tls.theap, size, &page);
+    void* const p = mi_theap_pop_queue(theap, size, &page);
     if (mi_likely(p != NULL)) {
       return p;
     }
@@ -25,9 +26,10 @@ void* _mi_alloc_slow(size_t size) {
 }
 
 void* _mi_alloc_zero_slow(size_t size) {
-  if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX) {
+  mi_theap_t* const theap = _mi_tls.theap;
+  if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX && theap != NULL) {
     mi_page_t* page;
-    void* const p = mi_theap_pop_queue(_mi_tls.theap, size, &page);
+    void* const p = mi_theap_pop_queue(theap, size, &page);
     if (mi_likely(p != NULL)) {
       memset(p, 0, page->free_is_zero ? sizeof(mi_block_t) : page->block_size);
       return p;

@@ -10,17 +10,20 @@
 
 // Changes the size in place. True: done, *usable is the new usable size, *is_zero tells of the bytes beyond the old one.
 static bool mi_realloc_in_place(mi_page_t* page, size_t newsize, size_t* usable, bool* is_zero) {
+  // Before the start of a block that was aligned with an offset.
+  const size_t skipped = _mi_page_is_single(page) ? page->block_size - *usable : 0;
   *is_zero = false;
   if (newsize <= *usable && newsize >= *usable / 2) {
     return true;
   }
-  if (!_mi_page_is_single(page) || newsize <= MI_LARGE_BLOCK_MAX || newsize > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE) {
+  if (!_mi_page_is_single(page) || newsize <= MI_LARGE_BLOCK_MAX ||
+      newsize > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE - skipped) {
     return false;
   }
-  if (!_mi_page_single_resize(page, newsize, is_zero)) {
+  if (!_mi_page_single_resize(page, newsize + skipped, is_zero)) {
     return false;
   }
-  *usable = page->block_size;
+  *usable = page->block_size - skipped;
   return true;
 }
 
@@ -38,7 +41,7 @@ static void mi_realloc_zero_tail(void* p, size_t newsize, size_t old_usable, siz
 // Copies to a new block, or moves OS pages where that is cheaper. NULL: the old block is as it was.
 static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t newsize, size_t align, size_t offset,
                              size_t old_usable, bool zero) {
-  if (_mi_page_is_single(page) && align <= MI_SLICE_SIZE && offset == 0 && newsize > old_usable &&
+  if (_mi_page_is_single(page) && p == page->start && align <= MI_SLICE_SIZE && offset == 0 && newsize > old_usable &&
       newsize <= MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE) {
     mi_page_t* const larger = _mi_single_move(page, newsize);
     if (larger != NULL) {

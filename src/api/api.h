@@ -49,7 +49,7 @@ typedef struct mi_new_request_s {
   mi_heap_t* heap;  // NULL: the main heap
   void* block;      // to be resized; NULL: a new block
   size_t size;
-  size_t align;     // if aligned
+  size_t align;  // if aligned
   bool aligned;
   bool nothrow;
 } mi_new_request_t;
@@ -57,6 +57,9 @@ typedef struct mi_new_request_s {
 // Goes on after a failed attempt: calls the new-handler and tries again, until there is memory or no handler. Then throws
 // std::bad_alloc, or returns NULL if the request says so.
 mi_cold void* _mi_api_new_retry(mi_new_request_t request);
+
+// The same for the plain operator: one argument, so that its fast path needs no room on the stack.
+mi_cold void* _mi_api_new_retry_plain(size_t size);
 
 // The C++ library's side (cxx-runtime.c).
 typedef void (*mi_new_handler_t)(void);

@@ -17,8 +17,8 @@ extern void _ZSt17__throw_bad_allocv(void) __attribute__((weak));
 // The parts of `throw std::bad_alloc()`, for a static program that has them and not the function above.
 extern void* __cxa_allocate_exception(size_t size) __attribute__((weak));
 extern void __cxa_throw(void* exception, void* type, void (*destructor)(void*)) __attribute__((weak));
-extern char _ZTISt9bad_alloc[] __attribute__((weak));                  // typeinfo of std::bad_alloc
-extern char _ZTVSt9bad_alloc[] __attribute__((weak));                  // its virtual table
+extern char _ZTISt9bad_alloc[] __attribute__((weak));                    // typeinfo of std::bad_alloc
+extern char _ZTVSt9bad_alloc[] __attribute__((weak));                    // its virtual table
 extern void _ZNSt9bad_allocD1Ev(void* exception) __attribute__((weak));  // its destructor
 
 extern __typeof__(dlsym) dlsym __attribute__((weak));

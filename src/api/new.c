@@ -35,9 +35,11 @@ void* _mi_api_new_retry(mi_new_request_t request) {
   return NULL;
 }
 
+void* _mi_api_new_retry_plain(size_t size) { return _mi_api_new_retry((mi_new_request_t){.size = size}); }
+
 void* mi_new(size_t size) {
   void* const p = _mi_alloc(size);
-  return mi_likely(p != NULL) ? p : _mi_api_new_retry((mi_new_request_t){.size = size});
+  return mi_likely(p != NULL) ? p : _mi_api_new_retry_plain(size);
 }
 
 void* mi_new_nothrow(size_t size) {

@@ -24,12 +24,12 @@ typedef size_t mi_align_val_t;
 // new and new[]
 mi_operator mi_hot void* MI_NEW(_Znw, )(size_t size) {
   void* const p = _mi_alloc(size);
-  return mi_likely(p != NULL) ? p : _mi_api_new_retry((mi_new_request_t){.size = size});
+  return mi_likely(p != NULL) ? p : _mi_api_new_retry_plain(size);
 }
 
 mi_operator mi_hot void* MI_NEW(_Zna, )(size_t size) {
   void* const p = _mi_alloc(size);
-  return mi_likely(p != NULL) ? p : _mi_api_new_retry((mi_new_request_t){.size = size});
+  return mi_likely(p != NULL) ? p : _mi_api_new_retry_plain(size);
 }
 
 mi_operator void* MI_NEW(_Znw, St11align_val_t)(size_t size, mi_align_val_t align) {
@@ -60,17 +60,17 @@ static mi_cold void* mi_nothrow_aligned_retry(const char* name, size_t size, mi_
   return next != NULL ? next(size, align, tag) : _mi_api_new_retry(request);
 }
 
-#define MI_DEFINE_NOTHROW(name)                                                                \
-  mi_operator void* name(size_t size, mi_nothrow_t tag) {                                      \
-    void* const p = _mi_alloc(size);                                                           \
-    return mi_likely(p != NULL) ? p : mi_nothrow_retry(MI_NAME(name), size, tag);              \
+#define MI_DEFINE_NOTHROW(name)                                                   \
+  mi_operator void* name(size_t size, mi_nothrow_t tag) {                         \
+    void* const p = _mi_alloc(size);                                              \
+    return mi_likely(p != NULL) ? p : mi_nothrow_retry(MI_NAME(name), size, tag); \
   }
 MI_DEFINE_NOTHROW(MI_NEW(_Znw, RKSt9nothrow_t))
 MI_DEFINE_NOTHROW(MI_NEW(_Zna, RKSt9nothrow_t))
 
-#define MI_DEFINE_NOTHROW_ALIGNED(name)                                                        \
-  mi_operator void* name(size_t size, mi_align_val_t align, mi_nothrow_t tag) {                \
-    void* const p = _mi_alloc_aligned(NULL, size, align, 0, false);                            \
+#define MI_DEFINE_NOTHROW_ALIGNED(name)                                                          \
+  mi_operator void* name(size_t size, mi_align_val_t align, mi_nothrow_t tag) {                  \
+    void* const p = _mi_alloc_aligned(NULL, size, align, 0, false);                              \
     return mi_likely(p != NULL) ? p : mi_nothrow_aligned_retry(MI_NAME(name), size, align, tag); \
   }
 MI_DEFINE_NOTHROW_ALIGNED(MI_NEW(_Znw, St11align_val_tRKSt9nothrow_t))

@@ -38,7 +38,10 @@ static void mi_chacha20_wipe(uint32_t x[MI_CHACHA20_WORDS]) {
     x[i] = 0;
   }
   // The compiler must take it that somebody reads the zeroes.
-  __asm__ volatile("" : : "r"(x) : "memory");
+  __asm__ volatile(""
+                   :
+                   : "r"(x)
+                   : "memory");
 }
 
 void _mi_chacha20_load_key(const uint8_t bytes[MI_CHACHA20_KEY_SIZE], uint32_t key[8]) {

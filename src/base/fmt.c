@@ -18,8 +18,7 @@ typedef struct mi_fmt_spec_s {
   bool zeros;
   size_t width;
   size_t precision;  // SIZE_MAX: none was given
-  unsigned longs;    // how many l
-  bool is_size;      // z
+  size_t bytes;      // of an integer
 } mi_fmt_spec_t;
 
 static void mi_fmt_put(mi_fmt_out_t* out, char c) {
@@ -110,7 +109,7 @@ size_t _mi_fmt_va(char* buf, size_t size, const char* fmt, va_list args) {
       mi_fmt_put(&out, *start);
       continue;
     }
-    mi_fmt_spec_t spec = {.precision = SIZE_MAX};
+    mi_fmt_spec_t spec = {.precision = SIZE_MAX, .bytes = sizeof(int)};
     for (; *p == '-' || *p == '0'; p++) {
       spec.left = spec.left || *p == '-';
       spec.zeros = spec.zeros || *p == '0';
@@ -131,35 +130,24 @@ size_t _mi_fmt_va(char* buf, size_t size, const char* fmt, va_list args) {
     } else if (*p == '.') {
       p = mi_fmt_digits(p + 1, &spec.precision);
     }
-    for (; *p == 'l' && spec.longs < 2; p++) {
-      spec.longs++;
-    }
-    if (*p == 'z' && spec.longs == 0) {
-      spec.is_size = true;
+    if (*p == 'z') {
+      spec.bytes = sizeof(size_t);
+      p++;
+    } else if (*p == 'l' && p[1] == 'l') {
+      spec.bytes = sizeof(long long);
+      p += 2;
+    } else if (*p == 'l') {
+      spec.bytes = sizeof(long);
       p++;
     }
+    // Integers of one size are passed alike, whatever their type.
+    const bool is_wide = spec.bytes > sizeof(int);
     const char conversion = *p;
     if (conversion == 'd' || conversion == 'i') {
-      if (spec.is_size) {
-        mi_fmt_signed(&out, &spec, va_arg(args, ptrdiff_t));
-      } else if (spec.longs == 2) {
-        mi_fmt_signed(&out, &spec, va_arg(args, long long));
-      } else if (spec.longs == 1) {
-        mi_fmt_signed(&out, &spec, va_arg(args, long));
-      } else {
-        mi_fmt_signed(&out, &spec, va_arg(args, int));
-      }
+      mi_fmt_signed(&out, &spec, is_wide ? va_arg(args, long long) : va_arg(args, int));
     } else if (conversion == 'u' || conversion == 'x') {
-      const unsigned base = conversion == 'u' ? 10 : 16;
-      if (spec.is_size) {
-        mi_fmt_number(&out, &spec, "", va_arg(args, size_t), base);
-      } else if (spec.longs == 2) {
-        mi_fmt_number(&out, &spec, "", va_arg(args, unsigned long long), base);
-      } else if (spec.longs == 1) {
-        mi_fmt_number(&out, &spec, "", va_arg(args, unsigned long), base);
-      } else {
-        mi_fmt_number(&out, &spec, "", va_arg(args, unsigned), base);
-      }
+      const uint64_t value = is_wide ? va_arg(args, unsigned long long) : va_arg(args, unsigned);
+      mi_fmt_number(&out, &spec, "", value, conversion == 'u' ? 10 : 16);
     } else if (conversion == 'p') {
       mi_fmt_number(&out, &spec, "0x", (uintptr_t)va_arg(args, void*), 16);
     } else if (conversion == 's') {
@@ -192,3 +180,6 @@ size_t _mi_fmt(char* buf, size_t size, const char* fmt, ...) {
   va_end(args);
   return len;
 }
+
+_Static_assert(sizeof(size_t) == sizeof(int) || sizeof(size_t) == sizeof(long long), "sizes are passed as one of two integers");
+_Static_assert(sizeof(long) == sizeof(int) || sizeof(long) == sizeof(long long), "and so are longs");

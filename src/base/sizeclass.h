@@ -39,14 +39,15 @@ mi_inline size_t _mi_bin_block_size(unsigned bin) {
 // How many slices a page of this bin has.
 mi_inline size_t _mi_bin_page_slices(unsigned bin) {
   const size_t block_size = _mi_bin_block_size(bin);
-  return block_size <= MI_SMALL_BLOCK_MAX    ? MI_SMALL_PAGE_SLICES
-         : block_size <= MI_MEDIUM_BLOCK_MAX ? MI_MEDIUM_PAGE_SLICES
-                                             : MI_LARGE_PAGE_SLICES;
+  return block_size <= MI_SMALL_BLOCK_MAX ? MI_SMALL_PAGE_SLICES
+      : block_size <= MI_MEDIUM_BLOCK_MAX ? MI_MEDIUM_PAGE_SLICES
+                                          : MI_LARGE_PAGE_SLICES;
 }
 
 // log2 of the granule of a page with this many slices; the granule is the page's size over MI_PAGE_GRANULES.
 mi_inline unsigned _mi_granule_shift(size_t slices) {
-  return slices == MI_SMALL_PAGE_SLICES ? 4U : slices == MI_MEDIUM_PAGE_SLICES ? 7U : 10U;
+  return slices == MI_SMALL_PAGE_SLICES ? 4U : slices == MI_MEDIUM_PAGE_SLICES ? 7U
+                                                                               : 10U;
 }
 
 // What a request of `size` bytes would be given, in bytes; sizes beyond the limit come back unchanged.

@@ -159,7 +159,7 @@ static bool mi_page_should_reclaim(const mi_page_t* page, const mi_theap_t* thea
   }
   const mi_page_queue_t* const queue = &theap->queues[page->bin];
   return reclaim > 0 && queue->first != NULL &&
-         (long)queue->count < _mi_option_get(mi_option_page_cross_thread_max_reclaim);
+      (long)queue->count < _mi_option_get(mi_option_page_cross_thread_max_reclaim);
 }
 
 // This thread's free has claimed the page.
@@ -199,9 +199,9 @@ void _mi_page_free_remote(mi_page_t* page, mi_block_t* block) {
         page, block, old_head == 0 ? NULL : (mi_block_t*)(void*)(page->start + (old_head - 1) * MI_BLOCK_ALIGN));
     // Relaxed: if the page changes hands meanwhile, the compare-and-swap fails.
     claim = (remote & MI_REMOTE_OWNED) == 0 &&
-            ((remote & MI_REMOTE_LISTED) == 0 || count == mi_atomic_load_relaxed(&page->unowned_used));
+        ((remote & MI_REMOTE_LISTED) == 0 || count == mi_atomic_load_relaxed(&page->unowned_used));
     next = (count << MI_REMOTE_COUNT_SHIFT) | (head << MI_REMOTE_HEAD_SHIFT) |
-           (remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)) | (claim ? MI_REMOTE_OWNED : 0);
+        (remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)) | (claim ? MI_REMOTE_OWNED : 0);
     // Release: the collector sees the link. Acquire: a claim sees the page as its last owner left it.
   } while (!mi_atomic_cas_weak_acq_rel(&page->remote, &remote, next));
   if (mi_unlikely(claim)) {

@@ -81,14 +81,14 @@ static void mi_heap_end(mi_heap_t* heap) {
   _mi_stat_decrease(&_mi_stats.heaps, 1);
 }
 
-// Calls `visit` for the heap's pages in arenas. The page may be gone when it returns.
+// Calls `visit` for the heap's pages in arenas, those of all heaps for NULL. The page may be gone when it returns.
 static void mi_heap_visit_arena_pages(const mi_heap_t* heap, void (*visit)(mi_page_t* page)) {
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
     size_t index = _mi_bitmap_next_set(arena->heads, arena->slice_count, 0);
     for (; index < arena->slice_count; index = _mi_bitmap_next_set(arena->heads, arena->slice_count, index + 1)) {
       mi_page_t* const page = _mi_arena_page_meta(arena, index);
-      if (mi_atomic_load_relaxed(&page->heap) == heap) {
+      if (heap == NULL || mi_atomic_load_relaxed(&page->heap) == heap) {
         visit(page);
       }
     }
@@ -183,6 +183,63 @@ void _mi_heap_destroy(mi_heap_t* heap) {
   mi_heap_end(heap);
   _mi_heaps_unlock();
   _mi_thread_disarm();
+}
+
+static void mi_page_unregister(mi_page_t* page) { _mi_page_map_unregister(page->start, page->slice_count); }
+
+static bool mi_heaps_are_own(void) {
+  const mi_theap_t* const own = _mi_tls.own;
+  for (const mi_theap_t* theap = _mi_heap_main()->theaps; theap != NULL; theap = theap->next_in_heap) {
+    if (own == NULL || theap->tid != own->tid) {
+      return false;
+    }
+  }
+  for (const mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
+    if (heap->theaps != NULL) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool mi_heaps_in_use;
+
+static void mi_page_note_use(mi_page_t* page) {
+  const uint64_t freed = mi_atomic_load_acquire(&page->remote) >> MI_REMOTE_COUNT_SHIFT;
+  mi_heaps_in_use = mi_heaps_in_use || page->used > freed;
+}
+
+static bool mi_single_note_use(mi_page_t* page, void* arg) {
+  (void)page;
+  *(bool*)arg = true;
+  return false;
+}
+
+static bool mi_heaps_are_empty(void) {
+  mi_heaps_in_use = false;
+  mi_heap_visit_arena_pages(NULL, &mi_page_note_use);
+  _mi_single_visit(&mi_single_note_use, &mi_heaps_in_use);
+  return !mi_heaps_in_use;
+}
+
+bool _mi_heaps_destroy_all(bool unloaded) {
+  _mi_heaps_lock();
+  const bool destroy = unloaded ? mi_heaps_are_empty() : mi_heaps_are_own();
+  if (destroy) {
+    // What is still called finds no theap, and is served from fresh memory; late frees are ignored.
+    _mi_thread_disarm();
+    _mi_tls.own = NULL;
+    _mi_tls.state = MI_THREAD_DONE;
+    _mi_heap_main()->theaps = NULL;
+    memset((void*)_mi_heap_main()->listed, 0, sizeof(_mi_heap_main()->listed));
+    mi_heap_visit_arena_pages(NULL, &mi_page_unregister);
+    _mi_arenas_destroy();
+  }
+  _mi_heaps_unlock();
+  if (destroy && unloaded) {
+    _mi_os_release_permanent();
+  }
+  return destroy;
 }
 
 void _mi_heap_collect(mi_heap_t* heap, bool force) {

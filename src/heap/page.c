@@ -163,7 +163,7 @@ static bool mi_page_publish(mi_page_t* page) {
 mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   const size_t slices = _mi_bin_page_slices(bin);
   mi_run_t run;
-  if (!_mi_arena_claim(slices, MI_SLICE_SIZE, &run)) {
+  if (!_mi_arena_claim(slices, MI_SLICE_SIZE, false, &run)) {
     return NULL;
   }
   mi_page_t* const page = mi_page_claim_meta(&run, true);
@@ -187,7 +187,7 @@ mi_page_t* _mi_page_new_single(mi_heap_t* heap, size_t size, size_t align, bool*
   const size_t slices = _mi_div_up(size, MI_SLICE_SIZE);
   mi_run_t run;
   mi_page_t* page = NULL;
-  if (slices <= _mi_arena_slices_max() && align <= MI_SINGLE_ARENA_ALIGN_MAX && _mi_arena_claim(slices, align, &run)) {
+  if (slices <= _mi_arena_slices_max() && align <= MI_SINGLE_ARENA_ALIGN_MAX && _mi_arena_claim(slices, align, true, &run)) {
     page = mi_page_claim_meta(&run, false);
     _mi_single_init(page, heap);
     page = mi_page_publish(page) ? page : NULL;
@@ -233,7 +233,11 @@ void _mi_page_release(mi_page_t* page) {
   _mi_arena_release(page->arena, page->slice_index, page->slice_count, false);
 }
 
-void _mi_page_mark_interior(mi_page_t* page) {
+void _mi_page_mark_interior(mi_page_t* page, void* p) {
+  if (_mi_page_is_single(page)) {
+    page->single_start = p;
+    return;
+  }
   mi_atomic_store_relaxed(&page->has_interior, true);
   const uintptr_t owner = mi_atomic_load_relaxed(&page->owner);
   if (owner != MI_TID_NONE) {

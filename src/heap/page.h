@@ -39,9 +39,9 @@ typedef struct mi_block_s {
 // Thread ids are multiples of 16; the low bits of page->owner make a page special, so that the fast path of free, which
 // compares the whole word with the thread's id, leaves it to the slow path.
 enum {
-  MI_TID_NONE = 0,       // page->owner of an unowned page
-  MI_TID_DISARMED = 1,   // what a thread compares with when its fast paths are switched off; owns nothing
-  MI_TID_LATE = 16,      // the process-wide theap of threads that have none
+  MI_TID_DISARMED = 0,  // what a thread compares with when its fast paths are switched off, or not set up; owns nothing
+  MI_TID_NONE = 1,      // page->owner of an unowned page
+  MI_TID_LATE = 16,     // the process-wide theap of threads that have none
   MI_TID_FIRST = 32,
   MI_TID_STEP = 16,
   MI_OWNER_FLAGS = 15,
@@ -62,21 +62,21 @@ struct mi_page_s {
   uint8_t* start;
   mi_live_word_t* live;
   size_t block_size;
-  uint32_t reserved;      // blocks that fit
+  uint32_t reserved;  // blocks that fit
   uint8_t bin;
   uint8_t granule_shift;
   _Atomic(bool) has_interior;  // a block was handed out at an address inside it
-  bool memory_is_zero;    // what was never handed out holds zeroes
-  _Atomic(mi_heap_t*) heap;  // changes under the lock of the heap it leaves
-  uintptr_t keys[2];      // of the links
+  bool memory_is_zero;         // what was never handed out holds zeroes
+  _Atomic(mi_heap_t*) heap;    // changes under the lock of the heap it leaves
+  uintptr_t keys[2];           // of the links
   // Written by the owner on every call.
   mi_aligned(MI_CACHE_LINE) mi_block_t* free;
   mi_block_t* local_free;
-  uint32_t used;          // blocks handed out and not collected
-  uint32_t capacity;      // blocks that were ever in a list
-  bool free_is_zero;      // blocks in `free` hold zeroes but for their link
+  uint32_t used;      // blocks handed out and not collected
+  uint32_t capacity;  // blocks that were ever in a list
+  bool free_is_zero;  // blocks in `free` hold zeroes but for their link
   bool retired;
-  uintptr_t last_tid;     // who owned it last
+  uintptr_t last_tid;  // who owned it last
   mi_theap_t* theap;
   struct mi_page_s* next;
   struct mi_page_s* prev;
@@ -88,6 +88,7 @@ struct mi_page_s {
   size_t slice_index;
   size_t slice_count;
   mi_os_block_t os;
+  uint8_t* single_start;  // what a single was handed out as
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");
@@ -176,4 +177,4 @@ mi_page_t* _mi_page_of_any(const void* p);
 bool _mi_page_was_block(const void* p);
 
 // A block of the page, which the caller owns, is handed out at an address inside it: from now on frees look for the block.
-void _mi_page_mark_interior(mi_page_t* page);
+void _mi_page_mark_interior(mi_page_t* page, void* p);

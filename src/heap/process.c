@@ -2,8 +2,10 @@
 // May include: base, prim, sys, region, heap.
 // Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
 // Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
-// in which they may nest: late theap, heaps, heap, singles, arenas, purge, metadata, random, log.
+// in which they may nest: late theap, heaps, heap, singles, arenas, purge, page map, metadata, random, log.
 #include "src/heap/process.h"
+
+#include <stdlib.h>
 
 #include "src/heap/single.h"
 #include "src/prim/prim.h"
@@ -34,6 +36,7 @@ static void mi_fork_prepare(void) {
   _mi_heaps_fork_prepare();
   _mi_singles_fork_prepare();
   _mi_arenas_fork_prepare();
+  _mi_page_map_fork_prepare();
   _mi_meta_fork_prepare();
   _mi_random_fork_prepare();
   _mi_log_fork_prepare();
@@ -45,6 +48,7 @@ static void mi_fork_release(bool in_child) {
   _mi_log_fork_release(in_child);
   _mi_random_fork_release(in_child);
   _mi_meta_fork_release(in_child);
+  _mi_page_map_fork_release(in_child);
   _mi_arenas_fork_release(in_child);
   _mi_singles_fork_release(in_child);
   _mi_heaps_fork_release(in_child);
@@ -55,13 +59,11 @@ static void mi_fork_parent(void) { mi_fork_release(false); }
 
 static void mi_fork_child(void) { mi_fork_release(true); }
 
-// The core needs raw system calls only; hooks of the C library come after it, since they may allocate.
-static void mi_install_hooks(void) {
-  if (mi_atomic_exchange_acq_rel(&mi_hooks_installed, true)) {
-    return;
+// After the core is up, since the C library may allocate for it.
+static void mi_install_fork_hooks(void) {
+  if (!mi_atomic_exchange_acq_rel(&mi_hooks_installed, true)) {
+    (void)_mi_prim_fork_hooks(&mi_fork_prepare, &mi_fork_parent, &mi_fork_child);
   }
-  (void)_mi_prim_thread_on_exit_init(&mi_thread_on_exit);
-  (void)_mi_prim_fork_hooks(&mi_fork_prepare, &mi_fork_parent, &mi_fork_child);
 }
 
 bool _mi_process_init(void) {
@@ -73,6 +75,8 @@ bool _mi_process_init(void) {
   if (!mi_atomic_load_relaxed(&mi_is_initialised)) {
     _mi_os_init();
     _mi_options_load();
+    // Before the first thread can have a theap, so that each one's end is seen. Makes no call that could allocate.
+    (void)_mi_prim_thread_on_exit_init(&mi_thread_on_exit);
     if (_mi_page_map_init(_mi_os_config.address_bits)) {
       mi_atomic_store_release(&mi_is_initialised, true);
     }
@@ -81,7 +85,7 @@ bool _mi_process_init(void) {
   if (!mi_atomic_load_relaxed(&mi_is_initialised)) {
     return false;
   }
-  mi_install_hooks();
+  mi_install_fork_hooks();
   return true;
 }
 
@@ -95,7 +99,7 @@ void _mi_thread_done(void) {
   // First of all the thread stops being an owner: what runs from here on is served like a thread without a theap.
   _mi_thread_disarm();
   _mi_tls.own = NULL;
-  _mi_tls.own_tid = MI_TID_NONE;
+  _mi_tls.own_tid = 0;
   _mi_tls.state = MI_THREAD_DONE;
   while (theap != NULL) {
     mi_theap_t* const next = theap->next_in_thread;
@@ -118,6 +122,15 @@ void _mi_collect(bool force) {
 
 bool _mi_process_is_closed(void) { return mi_atomic_load_relaxed(&mi_is_closed); }
 
+// Whether the process's malloc is this copy of the allocator. A library that is there from the start, as a malloc is, is
+// never unloaded, and its destructors run before the C library's watchers of the exit.
+static bool mi_process_is_served(void) {
+  void* const p = malloc(1);
+  const bool served = p != NULL && _mi_page_of_any(p) != NULL;
+  free(p);
+  return served;
+}
+
 void _mi_process_done(void) {
   static _Atomic(bool) done;
   if (mi_atomic_exchange_acq_rel(&done, true)) {
@@ -128,14 +141,10 @@ void _mi_process_done(void) {
   if (_mi_option_is_enabled(mi_option_show_stats) || _mi_option_is_enabled(mi_option_verbose)) {
     _mi_stats_print(NULL, NULL);
   }
-  if (_mi_option_is_enabled(mi_option_destroy_on_exit)) {
-    _mi_collect(true);
-    mi_atomic_store_relaxed(&mi_is_closed, true);
-    _mi_page_map_close();
-    _mi_thread_disarm();
-    _mi_tls.own = NULL;
-    _mi_tls.state = MI_THREAD_DONE;
-    _mi_arenas_destroy();
+  // The library is unloaded and the process goes on: what nobody uses would be lost for good.
+  const bool unloaded = !_mi_prim_is_exiting() && _mi_arena_at(0) != NULL && !mi_process_is_served();
+  if (unloaded || _mi_option_is_enabled(mi_option_destroy_on_exit)) {
+    mi_atomic_store_relaxed(&mi_is_closed, _mi_heaps_destroy_all(unloaded));
   }
 }
 
@@ -144,6 +153,7 @@ __attribute__((constructor(101))) static void mi_process_load(void) {
   (void)_mi_process_init();
   // The environment may not have been readable at the first allocation.
   _mi_options_load();
+  _mi_prim_exit_watch(_mi_os_page_size());
   _mi_log_verbose("process start, %zu byte OS pages\n", _mi_os_page_size());
 }
 

@@ -20,8 +20,17 @@ static void mi_queue_update_direct(mi_theap_t* theap, unsigned bin) {
   }
 }
 
+static bool mi_queue_holds(const mi_page_queue_t* queue, const mi_page_t* page) {
+  const mi_page_t* at = queue->first;
+  while (at != NULL && at != page) {
+    at = at->next;
+  }
+  return at == page;
+}
+
 void _mi_queue_push_front(mi_theap_t* theap, mi_page_t* page) {
   mi_page_queue_t* const queue = &theap->queues[page->bin];
+  mi_assert_expensive(!mi_queue_holds(queue, page));
   page->prev = NULL;
   page->next = queue->first;
   if (queue->first != NULL) {
@@ -49,6 +58,7 @@ void _mi_queue_push_back(mi_theap_t* theap, mi_page_t* page) {
 
 void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
   mi_page_queue_t* const queue = &theap->queues[page->bin];
+  mi_assert_expensive(mi_queue_holds(queue, page));
   if (page->next != NULL) {
     page->next->prev = page->prev;
   } else {

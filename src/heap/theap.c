@@ -11,9 +11,8 @@
 #include "src/region/meta.h"
 #include "src/sys/stats.h"
 
-mi_theap_t _mi_theap_empty = {.direct = {[0 ... MI_DIRECT_ENTRIES - 1] = &_mi_page_empty}};
-
-mi_thread_local mi_tls_t _mi_tls = {.theap = &_mi_theap_empty, .tid = MI_TID_DISARMED};
+// All zeroes at first: an indirect function's resolver may allocate before the loader has copied initial values here.
+mi_thread_local mi_tls_t _mi_tls;
 
 // Thread ids are not used twice, so a page can never be taken for that of a thread long gone.
 static _Atomic(uintptr_t) mi_next_tid = MI_TID_FIRST;

@@ -2,7 +2,7 @@
 // May include: base, sys, region, heap.
 // Called by: heap, alloc.
 // Invariants: a theap is touched by its thread only; a thread's fast paths are either armed (its own theap and id) or
-// disarmed (a theap without pages and an id that owns nothing), and every slow path copes with both.
+// disarmed (no theap and an id that owns nothing), and every slow path copes with both.
 #pragma once
 
 #include "src/heap/page.h"
@@ -18,9 +18,9 @@ struct mi_theap_s {
   mi_theap_t* next_in_thread;
   mi_theap_t* next_in_heap;  // under the heaps' lock
   mi_theap_t* prev_in_heap;
-  int64_t retire_due;        // when retired pages are given back, 0 when there are none
+  int64_t retire_due;  // when retired pages are given back, 0 when there are none
   int64_t last_tick;
-  uint32_t slow_calls;       // since the last collection
+  uint32_t slow_calls;  // since the last collection
   mi_page_queue_t queues[MI_BIN_COUNT];
   mi_random_t random;
 };
@@ -40,16 +40,15 @@ struct mi_heap_s {
 };
 
 extern mi_heap_t _mi_heap_main_instance;
-extern mi_theap_t _mi_theap_empty;
 
 typedef enum mi_thread_state_e {
   MI_THREAD_FRESH,  // has no theap yet
   MI_THREAD_READY,
-  MI_THREAD_DONE,   // torn down: what it still allocates comes from the late theap
+  MI_THREAD_DONE,  // torn down: what it still allocates comes from the late theap
 } mi_thread_state_t;
 
 typedef struct mi_tls_s {
-  mi_theap_t* theap;  // armed: `own`; disarmed: _mi_theap_empty
+  mi_theap_t* theap;  // armed: `own`; disarmed: NULL
   uintptr_t tid;      // armed: `own_tid`; disarmed: MI_TID_DISARMED
   mi_theap_t* own;    // this thread's theap of the main heap, first of its chain
   uintptr_t own_tid;
@@ -67,7 +66,7 @@ mi_inline void _mi_thread_arm(void) {
 // Sends this thread's next malloc and free to the slow path, which looks at the clock: how a purge that falls due while
 // a thread makes no slow call is still done by its next call.
 mi_inline void _mi_thread_disarm(void) {
-  _mi_tls.theap = &_mi_theap_empty;
+  _mi_tls.theap = NULL;
   _mi_tls.tid = MI_TID_DISARMED;
 }
 

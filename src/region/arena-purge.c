@@ -84,6 +84,7 @@ void _mi_arena_release_purged(mi_arena_t* arena, size_t index, size_t slices) {
     _mi_arena_release(arena, index, slices, false);
   } else {
     mi_purge_claimed(arena, index, slices);
+    _mi_arena_vacate_if_unused(arena);
   }
 }
 

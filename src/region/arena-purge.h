@@ -12,6 +12,9 @@ void _mi_arena_schedule_purge(mi_arena_t* arena);
 // Makes a claimed run free for the next claim.
 void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices);
 
+// In a process that may map only so much: gives back the addresses of an arena that nobody uses.
+void _mi_arena_vacate_if_unused(mi_arena_t* arena);
+
 // Keeps huge OS pages away from where a small program lives, on systems that give them unasked.
 void _mi_arena_advise_huge_pages(mi_arena_t* arena);
 

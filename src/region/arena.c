@@ -23,6 +23,8 @@ enum {
   // Arenas double after this many, so that a process with terabytes needs few of them.
   MI_ARENA_DOUBLE_EVERY = 8,
   MI_ARENA_DOUBLE_MAX = 4,
+  // Runs that are to lie apart are looked for behind this share of an arena.
+  MI_ARENA_APART_SHARE = 4,
   // A process that may map only so much is not to lose more than this share of it to one reservation.
   MI_ARENA_LIMIT_SHARE = 8,
 };
@@ -40,7 +42,9 @@ mi_arena_t* _mi_arena_at(size_t i) {
 mi_arena_t* _mi_arena_of(const void* p) {
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
-    if ((uintptr_t)p - (uintptr_t)arena->base < arena->slice_count * MI_SLICE_SIZE) {
+    // Acquire pairs with the release in mi_arena_revive: who sees it occupied sees its base.
+    if (!mi_atomic_load_acquire(&arena->vacant) &&
+        (uintptr_t)p - (uintptr_t)arena->base < arena->slice_count * MI_SLICE_SIZE) {
       return arena;
     }
   }
@@ -57,10 +61,16 @@ void* _mi_arena_page_meta(const mi_arena_t* arena, size_t index) {
 
 void* _mi_arena_live_meta(const mi_arena_t* arena, size_t index) {
   return mi_arena_group(arena, index) + (size_t)MI_GROUP_SLICES * MI_PAGE_META_SIZE +
-         (index % MI_GROUP_SLICES) * MI_LIVE_META_SIZE;
+      (index % MI_GROUP_SLICES) * MI_LIVE_META_SIZE;
 }
 
+// Whether this process may map only so much: then address space counts as memory does, and is given back.
+static bool mi_arenas_are_limited(void) { return _mi_os_config.address_space_limit != SIZE_MAX; }
+
 size_t _mi_arena_slices_max(void) {
+  if (mi_arenas_are_limited()) {
+    return 0;
+  }
   const size_t reserve = _mi_option_get_size(mi_option_arena_reserve);
   const size_t size = _mi_min(_mi_option_get_size(mi_option_arena_max_object_size), reserve / 4);
   return _mi_max(size / MI_SLICE_SIZE, MI_LARGE_PAGE_SLICES);
@@ -91,17 +101,20 @@ static void mi_arena_lay_out(mi_arena_t* arena, size_t slice_count, size_t heade
   }
 }
 
+static size_t mi_arena_align(size_t slice_count) {
+  return slice_count * MI_SLICE_SIZE >= 2 * (size_t)MI_ARENA_ALIGN ? MI_ARENA_ALIGN : MI_SLICE_SIZE;
+}
+
 // Reserves an arena of exactly `slice_count` slices with its metadata; NULL leaves nothing behind.
 static mi_arena_t* mi_arena_reserve(size_t slice_count, bool eager) {
   const size_t page_size = _mi_os_page_size();
   const size_t size = slice_count * MI_SLICE_SIZE;
-  const size_t align = size >= 2 * (size_t)MI_ARENA_ALIGN ? MI_ARENA_ALIGN : MI_SLICE_SIZE;
   const size_t groups = _mi_div_up(slice_count, MI_GROUP_SLICES);
   const size_t words = MI_ARENA_BITMAPS * _mi_bitmap_words(slice_count) + _mi_bitmap_words(groups);
   const size_t header_size = _mi_align_up(sizeof(mi_arena_t) + words * sizeof(mi_bitmap_word_t), page_size);
   mi_os_block_t os;
   mi_os_block_t meta_os;
-  void* const base = _mi_os_reserve_aligned(size, align, page_size, eager, &os);
+  void* const base = _mi_os_reserve_aligned(size, mi_arena_align(slice_count), page_size, eager, &os);
   if (base == NULL) {
     return NULL;
   }
@@ -122,13 +135,59 @@ static mi_arena_t* mi_arena_reserve(size_t slice_count, bool eager) {
   return arena;
 }
 
+static void mi_arena_release_memory(mi_arena_t* arena) {
+  mi_os_block_t os = arena->os;
+  if (arena->commit_lazily) {
+    os.committed = _mi_bitmap_count(arena->committed, 0, arena->slice_count) * MI_SLICE_SIZE;
+  }
+  _mi_os_release(&os);
+}
+
+// In a process with a limit: an arena that nobody uses gives its addresses back. Owning all its slices keeps others out.
+void _mi_arena_vacate_if_unused(mi_arena_t* arena) {
+  const size_t count = arena->slice_count;
+  if (!mi_arenas_are_limited() || _mi_bitmap_count(arena->free, 0, count) != count ||
+      !_mi_bitmap_try_claim(arena->free, 0, count)) {
+    return;
+  }
+  mi_atomic_store_release(&arena->vacant, true);
+  mi_arena_release_memory(arena);
+  _mi_bitmap_clear(arena->purge, 0, count);
+  _mi_bitmap_clear(arena->dirty, 0, count);
+  if (arena->commit_lazily) {
+    _mi_bitmap_clear(arena->committed, 0, count);
+  }
+}
+
+// Gives a vacant arena of a suitable size new memory. The lock is held.
+static bool mi_arena_revive(size_t needed, size_t preferred, bool eager) {
+  mi_arena_t* arena;
+  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
+    const size_t count = arena->slice_count;
+    if (!mi_atomic_load_acquire(&arena->vacant) || count < needed || count > preferred ||
+        arena->commit_lazily == eager) {
+      continue;
+    }
+    const size_t page_size = _mi_os_page_size();
+    void* const base =
+        _mi_os_reserve_aligned(count * MI_SLICE_SIZE, mi_arena_align(count), page_size, eager, &arena->os);
+    if (base != NULL) {
+      arena->base = base;
+      mi_atomic_store_release(&arena->vacant, false);
+      _mi_arena_give_back(arena, 0, count);
+      return true;
+    }
+  }
+  return false;
+}
+
 // How many slices the next arena should have: the option's size, doubled now and then, a share of a limited space.
 static size_t mi_arena_preferred_slices(size_t count, size_t needed) {
   size_t size = _mi_min(_mi_option_get_size(mi_option_arena_reserve), (SIZE_MAX / 32) & ~(size_t)(MI_SLICE_SIZE - 1));
   if (sizeof(void*) > 4) {
     size <<= _mi_min(count / MI_ARENA_DOUBLE_EVERY, MI_ARENA_DOUBLE_MAX);
   }
-  if (_mi_os_config.address_space_limit != SIZE_MAX) {
+  if (mi_arenas_are_limited()) {
     size = _mi_min(size, _mi_os_config.address_space_limit / MI_ARENA_LIMIT_SHARE);
   }
   return _mi_max(_mi_max(size / MI_SLICE_SIZE, MI_ARENA_SLICES_MIN), needed);
@@ -137,11 +196,14 @@ static size_t mi_arena_preferred_slices(size_t count, size_t needed) {
 // Adds an arena with room for `needed` slices, smaller and smaller down to that. The lock is held.
 static bool mi_arena_add(size_t needed) {
   const size_t count = mi_atomic_load_relaxed(&mi_arenas.count);
+  const bool eager = mi_arena_wants_eager_commit();
+  size_t slices = mi_arena_preferred_slices(count, needed);
+  if (mi_arena_revive(needed, slices, eager)) {
+    return true;
+  }
   if (count == MI_ARENA_MAX) {
     return false;
   }
-  const bool eager = mi_arena_wants_eager_commit();
-  size_t slices = mi_arena_preferred_slices(count, needed);
   mi_arena_t* arena = mi_arena_reserve(slices, eager);
   while (arena == NULL && slices > needed) {
     slices = _mi_max(slices / 2, needed);
@@ -209,40 +271,42 @@ void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
 }
 
 // Finds and claims a free run; other threads may take what was found, then the search goes on behind it.
-static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t phase, size_t* index) {
+// `apart`: from the arena's second quarter on, where there is room.
+static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t phase, bool apart, size_t* index) {
   size_t hint = mi_atomic_load_relaxed(&arena->hint);
   const size_t first = _mi_bitmap_next_set(arena->free, arena->slice_count, hint);
   if (first > hint) {
     // Fails when a run below was given back meanwhile: then the hint is right as it is.
     mi_atomic_cas_weak_relaxed(&arena->hint, &hint, first);
   }
-  size_t from = first;
+  size_t from = apart ? _mi_max(first, arena->slice_count / MI_ARENA_APART_SHARE) : first;
   while (_mi_bitmap_find(arena->free, arena->slice_count, from, slices, align, phase, index)) {
     if (_mi_bitmap_try_claim(arena->free, *index, slices)) {
       return true;
     }
     from = *index + 1;
   }
-  return false;
+  return apart && mi_arena_find(arena, slices, align, phase, false, index);
 }
 
-static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t align, mi_run_t* run) {
+static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t align, bool apart, mi_run_t* run) {
   size_t index;
   if (align > MI_SLICE_SIZE) {
     const size_t align_slices = align >> MI_SLICE_SHIFT;
     const size_t phase = ((uintptr_t)arena->base >> MI_SLICE_SHIFT) & (align_slices - 1);
-    if (!mi_arena_find(arena, slices, align_slices, phase, &index)) {
+    if (!mi_arena_find(arena, slices, align_slices, phase, apart, &index)) {
       return false;
     }
   } else {
     // A run that is a power of two stays within one word where it can: one compare-and-swap, and less fragmentation.
     const size_t neat = _mi_is_power_of_two(slices) && slices <= MI_BITMAP_WORD_BITS ? slices : 1;
-    if (!mi_arena_find(arena, slices, neat, 0, &index) &&
-        (neat == 1 || !mi_arena_find(arena, slices, 1, 0, &index))) {
+    if (!mi_arena_find(arena, slices, neat, 0, apart, &index) &&
+        (neat == 1 || !mi_arena_find(arena, slices, 1, 0, apart, &index))) {
       return false;
     }
   }
-  if (!mi_arena_commit_run(arena, index, slices)) {
+  // The base may have changed since the phase was computed, when the arena was given new memory.
+  if (!_mi_is_aligned(arena->base + index * MI_SLICE_SIZE, align) || !mi_arena_commit_run(arena, index, slices)) {
     _mi_arena_give_back(arena, index, slices);
     return false;
   }
@@ -254,25 +318,25 @@ static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t align, m
   return true;
 }
 
-static bool mi_arenas_try_claim(size_t slices, size_t align, mi_run_t* run) {
+static bool mi_arenas_try_claim(size_t slices, size_t align, bool apart, mi_run_t* run) {
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
-    if (mi_arena_try_claim(arena, slices, align, run)) {
+    if (mi_arena_try_claim(arena, slices, align, apart, run)) {
       return true;
     }
   }
   return false;
 }
 
-bool _mi_arena_claim(size_t slices, size_t align, mi_run_t* run) {
+bool _mi_arena_claim(size_t slices, size_t align, bool apart, mi_run_t* run) {
   mi_assert_internal(slices > 0 && align >= MI_SLICE_SIZE && _mi_is_power_of_two(align));
-  if (mi_arenas_try_claim(slices, align, run)) {
+  if (mi_arenas_try_claim(slices, align, apart, run)) {
     return true;
   }
   _mi_lock_acquire(&mi_arenas.lock);
   // Another thread may have added an arena while this one waited. An arena may start a slice short of the alignment.
-  const bool claimed = mi_arenas_try_claim(slices, align, run) ||
-                       (mi_arena_add(slices + (align >> MI_SLICE_SHIFT) - 1) && mi_arenas_try_claim(slices, align, run));
+  const bool claimed = mi_arenas_try_claim(slices, align, apart, run) ||
+      (mi_arena_add(slices + (align >> MI_SLICE_SHIFT) - 1) && mi_arenas_try_claim(slices, align, apart, run));
   _mi_lock_release(&mi_arenas.lock);
   return claimed;
 }
@@ -293,6 +357,7 @@ void _mi_arena_release(mi_arena_t* arena, size_t index, size_t slices, bool know
   if (known_zero) {
     _mi_bitmap_clear(arena->dirty, index, slices);
     _mi_arena_give_back(arena, index, slices);
+    _mi_arena_vacate_if_unused(arena);
     return;
   }
   // Pending before free, so that whoever claims the run takes the mark away; the deadline after free, so that a purger
@@ -300,6 +365,7 @@ void _mi_arena_release(mi_arena_t* arena, size_t index, size_t slices, bool know
   _mi_bitmap_set(arena->purge, index, slices);
   _mi_arena_give_back(arena, index, slices);
   _mi_arena_schedule_purge(arena);
+  _mi_arena_vacate_if_unused(arena);
 }
 
 void _mi_arenas_destroy(void) {
@@ -307,9 +373,10 @@ void _mi_arenas_destroy(void) {
   mi_atomic_store_release(&mi_arenas.count, 0);
   for (size_t i = 0; i < count; i++) {
     mi_arena_t* const arena = mi_atomic_load_relaxed(&mi_arenas.table[i]);
-    mi_os_block_t os = arena->os;
     mi_os_block_t meta_os = arena->meta_os;
-    _mi_os_release(&os);
+    if (!mi_atomic_load_acquire(&arena->vacant)) {
+      mi_arena_release_memory(arena);
+    }
     _mi_os_release(&meta_os);
   }
 }

@@ -15,19 +15,20 @@ typedef struct mi_arena_s mi_arena_t;
 struct mi_arena_s {
   uint8_t* base;
   size_t slice_count;
-  mi_os_block_t os;       // the slices with their guards
-  mi_os_block_t meta_os;  // this structure, the bitmaps and the groups, with their guards
-  uint8_t* groups;        // per group: MI_PAGE_META_SIZE a slice, then MI_LIVE_META_SIZE a slice
-  bool commit_lazily;     // slices and groups are committed when first claimed
-  bool is_first;          // the process's first arena: its first group never holds huge OS pages
-  _Atomic(size_t) hint;   // no free slice lies below
-  _Atomic(int64_t) purge_deadline;   // 0: nothing pending
-  mi_bitmap_word_t* free;            // may be claimed
-  mi_bitmap_word_t* committed;       // readable and writable
-  mi_bitmap_word_t* dirty;           // may hold something else than zeroes
-  mi_bitmap_word_t* purge;           // free, and its memory goes back at the deadline
-  mi_bitmap_word_t* heads;           // the first slice of a page in use, for walks over all pages
-  mi_bitmap_word_t* group_ready;     // metadata of the group is committed
+  mi_os_block_t os;                 // the slices with their guards
+  mi_os_block_t meta_os;            // this structure, the bitmaps and the groups, with their guards
+  uint8_t* groups;                  // per group: MI_PAGE_META_SIZE a slice, then MI_LIVE_META_SIZE a slice
+  bool commit_lazily;               // slices and groups are committed when first claimed
+  _Atomic(bool) vacant;             // its memory was given back; only the metadata is there, for the next reservation
+  bool is_first;                    // the process's first arena: its first group never holds huge OS pages
+  _Atomic(size_t) hint;             // no free slice lies below
+  _Atomic(int64_t) purge_deadline;  // 0: nothing pending
+  mi_bitmap_word_t* free;           // may be claimed
+  mi_bitmap_word_t* committed;      // readable and writable
+  mi_bitmap_word_t* dirty;          // may hold something else than zeroes
+  mi_bitmap_word_t* purge;          // free, and its memory goes back at the deadline
+  mi_bitmap_word_t* heads;          // the first slice of a page in use, for walks over all pages
+  mi_bitmap_word_t* group_ready;    // metadata of the group is committed
 };
 
 // A run of slices that the caller owns.
@@ -40,8 +41,9 @@ typedef struct mi_run_s {
 } mi_run_t;
 
 // Claims `slices` slices whose start is a multiple of `align` bytes (a power of two, at least a slice). False when the
-// system has no memory; *run is unspecified then. Thread-safe.
-bool _mi_arena_claim(size_t slices, size_t align, mi_run_t* run);
+// system has no memory; *run is unspecified then. Thread-safe. `apart` keeps single large blocks away from pages of small
+// ones as long as there is room: they can grow in place, and a stale pointer to one does not become one to small blocks.
+bool _mi_arena_claim(size_t slices, size_t align, bool apart, mi_run_t* run);
 
 // Claims the `extra` slices right behind a run, in place. False when one is taken or cannot be committed.
 // *is_zero: the claimed slices hold zeroes.

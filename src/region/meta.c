@@ -36,9 +36,7 @@ static unsigned mi_meta_class(size_t size) {
 // A fresh object; what is left of a chunk that is too short is given up, at most 16 KiB in 256.
 static void* mi_meta_bump(size_t size) {
   if ((size_t)(mi_meta.bump_end - mi_meta.bump) < size) {
-    mi_os_block_t os;
-    const size_t page_size = _mi_os_page_size();
-    void* const chunk = _mi_os_reserve_aligned(MI_META_CHUNK_SIZE, page_size, page_size, true, &os);
+    void* const chunk = _mi_os_reserve_permanent(MI_META_CHUNK_SIZE, true);
     if (chunk == NULL) {
       return NULL;
     }

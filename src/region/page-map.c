@@ -6,7 +6,10 @@
 
 #include "src/base/assert.h"
 #include "src/base/bits.h"
+#include "src/sys/lock.h"
 #include "src/sys/os.h"
+
+enum { MI_PAGE_MAP_CHUNK_LEAVES = 64 };
 
 mi_page_map_t _mi_page_map;
 
@@ -14,8 +17,7 @@ bool _mi_page_map_init(unsigned address_bits) {
   const size_t count = (size_t)1 << (address_bits - MI_PAGE_MAP_ROOT_SHIFT);
   const size_t page_size = _mi_os_page_size();
   const size_t size = _mi_align_up(count * sizeof(_mi_page_map.roots[0]), page_size);
-  mi_os_block_t os;
-  void* const roots = _mi_os_reserve_aligned(size, page_size, page_size, true, &os);
+  void* const roots = _mi_os_reserve_permanent(size, true);
   if (roots == NULL) {
     return false;
   }
@@ -24,24 +26,48 @@ bool _mi_page_map_init(unsigned address_bits) {
   return true;
 }
 
+// Leaves come from chunks of many, so that a process with addresses all over the place has few mappings for them; where
+// the system refuses a chunk, one at a time.
+static struct {
+  mi_lock_t lock;  // leaf lock: creation
+  uint8_t* bump;
+  size_t left;  // leaves in the chunk
+} mi_leaves;
+
+static mi_page_map_leaf_t* mi_page_map_leaf_new(void) {
+  const size_t page_size = _mi_os_page_size();
+  const size_t size = _mi_align_up(sizeof(mi_page_map_leaf_t), page_size);
+  if (mi_leaves.left == 0) {
+    mi_leaves.left = MI_PAGE_MAP_CHUNK_LEAVES;
+    mi_leaves.bump = _mi_os_reserve_permanent(mi_leaves.left * size, false);
+    if (mi_leaves.bump == NULL) {
+      mi_leaves.left = 0;
+      return _mi_os_reserve_permanent(size, true);
+    }
+  }
+  if (!_mi_os_commit(mi_leaves.bump, size)) {
+    return NULL;
+  }
+  mi_page_map_leaf_t* const leaf = (mi_page_map_leaf_t*)(void*)mi_leaves.bump;
+  mi_leaves.bump += size;
+  mi_leaves.left--;
+  return leaf;
+}
+
 static mi_page_map_leaf_t* mi_page_map_leaf(size_t root) {
   mi_page_map_leaf_t* leaf = mi_atomic_load_acquire(&_mi_page_map.roots[root]);
   if (mi_likely(leaf != NULL)) {
     return leaf;
   }
-  const size_t page_size = _mi_os_page_size();
-  mi_os_block_t os;
-  mi_page_map_leaf_t* const fresh =
-      _mi_os_reserve_aligned(_mi_align_up(sizeof(*fresh), page_size), page_size, page_size, true, &os);
-  if (fresh == NULL) {
-    return NULL;
+  _mi_lock_acquire(&mi_leaves.lock);
+  leaf = mi_atomic_load_relaxed(&_mi_page_map.roots[root]);
+  if (leaf == NULL) {
+    leaf = mi_page_map_leaf_new();
+    // Release publishes the zeroed leaf; pairs with the acquire in _mi_page_map_find.
+    mi_atomic_store_release(&_mi_page_map.roots[root], leaf);
   }
-  // Release publishes the zeroed leaf; pairs with the acquire in _mi_page_map_find.
-  if (!mi_atomic_cas_strong_acq_rel(&_mi_page_map.roots[root], &leaf, fresh)) {
-    _mi_os_release(&os);
-    return leaf;
-  }
-  return fresh;
+  _mi_lock_release(&mi_leaves.lock);
+  return leaf;
 }
 
 static void mi_page_map_store(uintptr_t address, size_t slices, mi_page_t* page) {
@@ -73,4 +99,12 @@ void _mi_page_map_unregister(const void* start, size_t slices) {
   mi_page_map_store((uintptr_t)start, _mi_min(slices, MI_PAGE_MAP_SLICES_MAX), NULL);
 }
 
-void _mi_page_map_close(void) { _mi_page_map.root_count = 0; }
+void _mi_page_map_fork_prepare(void) { _mi_lock_acquire(&mi_leaves.lock); }
+
+void _mi_page_map_fork_release(bool in_child) {
+  if (in_child) {
+    _mi_lock_reset(&mi_leaves.lock);
+  } else {
+    _mi_lock_release(&mi_leaves.lock);
+  }
+}

@@ -38,7 +38,7 @@ mi_inline mi_page_t* _mi_page_map_find(const void* p) {
   if (mi_unlikely(root >= _mi_page_map.root_count)) {
     return NULL;
   }
-  // Acquire pairs with the release of the compare-and-swap that published the leaf.
+  // Acquire pairs with the release that published the leaf.
   mi_page_map_leaf_t* const leaf = mi_atomic_load_acquire(&_mi_page_map.roots[root]);
   if (mi_unlikely(leaf == NULL)) {
     return NULL;
@@ -54,7 +54,7 @@ bool _mi_page_map_init(unsigned address_bits);
 // or an address beyond the map; nothing has been entered then.
 bool _mi_page_map_register(const void* start, size_t slices, mi_page_t* page);
 
-// From now on every look-up finds nothing: the process ends and its memory is about to go.
-void _mi_page_map_close(void);
-
 void _mi_page_map_unregister(const void* start, size_t slices);
+
+void _mi_page_map_fork_prepare(void);
+void _mi_page_map_fork_release(bool in_child);

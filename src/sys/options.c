@@ -35,7 +35,10 @@ _Atomic(long) _mi_option_values[_mi_option_last] = {
 #undef OPTION
 
 // Who set a value last; a lower one gives way to a higher one.
-enum { MI_OPTION_BY_NOBODY, MI_OPTION_BY_DEFAULT, MI_OPTION_BY_ENVIRONMENT, MI_OPTION_BY_PROGRAM };
+enum { MI_OPTION_BY_NOBODY,
+       MI_OPTION_BY_DEFAULT,
+       MI_OPTION_BY_ENVIRONMENT,
+       MI_OPTION_BY_PROGRAM };
 
 static _Atomic(unsigned char) mi_option_setters[_mi_option_last];
 
@@ -75,7 +78,8 @@ size_t _mi_option_get_size(mi_option_t option) {
 
 long _mi_option_get_clamp(mi_option_t option, long min, long max) {
   const long value = _mi_option_get(option);
-  return value < min ? min : value > max ? max : value;
+  return value < min ? min : value > max ? max
+                                         : value;
 }
 
 const char* _mi_option_name(mi_option_t option) {
@@ -167,7 +171,8 @@ static bool mi_parse_kib(const char* text, long* value) {
   for (size_t i = 0; i < sizeof(units) - 1; i++) {
     if (mi_upper(*text) == units[i]) {
       text++;
-      text += mi_same_word(text, "iB") ? 2 : mi_same_word(text, "B") ? 1 : 0;
+      text += mi_same_word(text, "iB") ? 2 : mi_same_word(text, "B") ? 1
+                                                                     : 0;
       if (__builtin_mul_overflow(bytes, UINT64_C(1) << (10 * (i + 1)), &bytes)) {
         bytes = UINT64_MAX;
       }
@@ -178,27 +183,27 @@ static bool mi_parse_kib(const char* text, long* value) {
     return false;
   }
   const uint64_t max = MI_ALLOC_SIZE_MAX;
-  const uint64_t limited = negative ? 0 : bytes < max ? bytes : max;
+  const uint64_t limited = negative ? 0 : bytes < max ? bytes
+                                                      : max;
   *value = (long)(limited / MI_KIB + (limited % MI_KIB != 0));
   return true;
 }
 
 bool _mi_option_parse(const char* text, mi_option_kind_t kind, long* value) {
-  static const mi_word_t switches[] = {{"", 1},      {"true", 1}, {"yes", 1}, {"on", 1},
-                                       {"false", 0}, {"no", 0},   {"off", 0}};
+  static const mi_word_t switches[] = {{"", 1}, {"true", 1}, {"yes", 1}, {"on", 1}, {"false", 0}, {"no", 0}, {"off", 0}};
   static const mi_word_t actions[] = {
-      {"abort", MI_ON_VIOLATION_ABORT},   {"0", MI_ON_VIOLATION_ABORT},  {"report", MI_ON_VIOLATION_REPORT},
-      {"1", MI_ON_VIOLATION_REPORT},      {"ignore", MI_ON_VIOLATION_IGNORE}, {"2", MI_ON_VIOLATION_IGNORE}};
+      {"abort", MI_ON_VIOLATION_ABORT}, {"0", MI_ON_VIOLATION_ABORT}, {"report", MI_ON_VIOLATION_REPORT}, {"1", MI_ON_VIOLATION_REPORT}, {"ignore", MI_ON_VIOLATION_IGNORE}, {"2", MI_ON_VIOLATION_IGNORE}};
   if (kind == MI_OPTION_ACTION) {
     return mi_parse_word(text, actions, sizeof(actions) / sizeof(actions[0]), value);
   }
   return mi_parse_word(text, switches, sizeof(switches) / sizeof(switches[0]), value) ||
-         (kind == MI_OPTION_KIB ? mi_parse_kib(text, value) : mi_parse_long(text, value));
+      (kind == MI_OPTION_KIB ? mi_parse_kib(text, value) : mi_parse_long(text, value));
 }
 
 // The environment
 
-enum { MI_ENV_NAME_SIZE = 64, MI_ENV_TEXT_SIZE = 64 };
+enum { MI_ENV_NAME_SIZE = 64,
+       MI_ENV_TEXT_SIZE = 64 };
 
 static const char mi_env_prefix[] = "MIMALLOC_";
 

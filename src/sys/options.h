@@ -18,7 +18,9 @@ typedef enum mi_option_kind_e {
 } mi_option_kind_t;
 
 // What on_violation may hold. Any other value acts as abort.
-enum { MI_ON_VIOLATION_ABORT = 0, MI_ON_VIOLATION_REPORT = 1, MI_ON_VIOLATION_IGNORE = 2 };
+enum { MI_ON_VIOLATION_ABORT = 0,
+       MI_ON_VIOLATION_REPORT = 1,
+       MI_ON_VIOLATION_IGNORE = 2 };
 
 extern _Atomic(long) _mi_option_values[_mi_option_last];
 

@@ -184,3 +184,29 @@ bool _mi_os_purge(void* p, size_t size, bool* is_zero) {
 bool _mi_os_protect(void* p, size_t size, bool readable) { return _mi_prim_protect(p, size, readable) == 0; }
 
 bool _mi_os_unprotect(void* p, size_t size) { return _mi_prim_unprotect(p, size) == 0; }
+
+// Permanent reservations. Those beyond the table stay mapped when the library is unloaded.
+enum { MI_OS_PERMANENT_MAX = 256 };
+
+static mi_os_block_t mi_os_permanent[MI_OS_PERMANENT_MAX];
+static _Atomic(size_t) mi_os_permanent_count;
+
+void* _mi_os_reserve_permanent(size_t size, bool commit) {
+  const size_t page_size = _mi_os_page_size();
+  mi_os_block_t os;
+  void* const p = _mi_os_reserve_aligned(size, page_size, page_size, commit, &os);
+  if (p != NULL) {
+    const size_t i = mi_atomic_add_relaxed(&mi_os_permanent_count, 1);
+    if (i < MI_OS_PERMANENT_MAX) {
+      mi_os_permanent[i] = os;
+    }
+  }
+  return p;
+}
+
+void _mi_os_release_permanent(void) {
+  const size_t count = _mi_min(mi_atomic_exchange_acq_rel(&mi_os_permanent_count, 0), MI_OS_PERMANENT_MAX);
+  for (size_t i = 0; i < count; i++) {
+    _mi_os_release(&mi_os_permanent[i]);
+  }
+}

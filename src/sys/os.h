@@ -42,6 +42,12 @@ mi_inline size_t _mi_os_page_size(void) {
 // unspecified then. When the system has no mapping left to guard with, the memory is given without guards, and counted.
 void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os);
 
+// Reserves for as long as the library is loaded: otherwise as _mi_os_reserve_aligned at an OS page, with a guard of one.
+void* _mi_os_reserve_permanent(size_t size, bool commit);
+
+// Gives back what was reserved so. Only when the library is unloaded and nothing it allocated is left.
+void _mi_os_release_permanent(void);
+
 // Gives a reservation back, whole.
 void _mi_os_release(mi_os_block_t* os);
 

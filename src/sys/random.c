@@ -77,8 +77,7 @@ static mi_random_root_t* mi_random_root(void) {
     return root;
   }
   const size_t size = _mi_os_page_size();
-  mi_os_block_t os;
-  mi_random_root_t* fresh = _mi_os_reserve_aligned(size, size, size, true, &os);
+  mi_random_root_t* fresh = _mi_os_reserve_permanent(size, true);
   if (fresh == NULL) {
     fresh = &mi_random_root_without_page;
   } else {
@@ -88,9 +87,7 @@ static mi_random_root_t* mi_random_root(void) {
   if (mi_atomic_cas_strong_acq_rel(&mi_random_root_page, &root, fresh)) {
     return fresh;
   }
-  if (fresh != &mi_random_root_without_page) {
-    _mi_os_release(&os);
-  }
+  // Another thread was first; its page serves both, and this one stays unused.
   return root;
 }
 

@@ -9,7 +9,8 @@
 
 mi_stats_core_t _mi_stats;
 
-typedef enum mi_stat_unit_e { MI_STAT_BYTES, MI_STAT_NUMBER } mi_stat_unit_t;
+typedef enum mi_stat_unit_e { MI_STAT_BYTES,
+                              MI_STAT_NUMBER } mi_stat_unit_t;
 
 mi_stat_view_t _mi_stat_view(const mi_stat_t* stat) {
   mi_stat_view_t view;

@@ -8,41 +8,41 @@
 #include "src/base/atomic.h"
 
 // X(field, unit, label): what goes up and down.
-#define MI_STATS_COUNTS(X)                           \
-  X(reserved, BYTES, "reserved")                     \
-  X(committed, BYTES, "committed")                   \
-  X(page_committed, BYTES, "page committed")         \
-  X(malloc_huge, BYTES, "huge blocks")               \
-  X(pages, NUMBER, "pages")                          \
-  X(pages_abandoned, NUMBER, "abandoned")            \
-  X(threads, NUMBER, "threads")                      \
-  X(heaps, NUMBER, "heaps")                          \
+#define MI_STATS_COUNTS(X)                   \
+  X(reserved, BYTES, "reserved")             \
+  X(committed, BYTES, "committed")           \
+  X(page_committed, BYTES, "page committed") \
+  X(malloc_huge, BYTES, "huge blocks")       \
+  X(pages, NUMBER, "pages")                  \
+  X(pages_abandoned, NUMBER, "abandoned")    \
+  X(threads, NUMBER, "threads")              \
+  X(heaps, NUMBER, "heaps")                  \
   X(theaps, NUMBER, "theaps")
 
 // X(field, unit, label): what only goes up.
-#define MI_STATS_COUNTERS(X)                                \
-  X(reset, BYTES, "reset")                                  \
-  X(purged, BYTES, "purged")                                \
-  X(mmap_calls, NUMBER, "mmap calls")                       \
-  X(commit_calls, NUMBER, "commit calls")                   \
-  X(reset_calls, NUMBER, "reset calls")                     \
-  X(purge_calls, NUMBER, "purge calls")                     \
-  X(guards_skipped, NUMBER, "guards skipped")               \
-  X(arena_count, NUMBER, "arenas")                          \
-  X(arena_rollback_count, NUMBER, "arena rollbacks")        \
-  X(arena_purges, NUMBER, "arena purges")                   \
-  X(malloc_huge_count, NUMBER, "huge allocations")          \
-  X(pages_extended, NUMBER, "pages extended")               \
-  X(pages_retire, NUMBER, "pages retired")                  \
-  X(page_searches, NUMBER, "page searches")                 \
-  X(page_searches_count, NUMBER, "pages searched")          \
-  X(pages_reclaim_on_alloc, NUMBER, "reclaimed on alloc")   \
-  X(pages_reclaim_on_free, NUMBER, "reclaimed on free")     \
-  X(pages_reabandon_full, NUMBER, "abandoned again")        \
+#define MI_STATS_COUNTERS(X)                              \
+  X(reset, BYTES, "reset")                                \
+  X(purged, BYTES, "purged")                              \
+  X(mmap_calls, NUMBER, "mmap calls")                     \
+  X(commit_calls, NUMBER, "commit calls")                 \
+  X(reset_calls, NUMBER, "reset calls")                   \
+  X(purge_calls, NUMBER, "purge calls")                   \
+  X(guards_skipped, NUMBER, "guards skipped")             \
+  X(arena_count, NUMBER, "arenas")                        \
+  X(arena_rollback_count, NUMBER, "arena rollbacks")      \
+  X(arena_purges, NUMBER, "arena purges")                 \
+  X(malloc_huge_count, NUMBER, "huge allocations")        \
+  X(pages_extended, NUMBER, "pages extended")             \
+  X(pages_retire, NUMBER, "pages retired")                \
+  X(page_searches, NUMBER, "page searches")               \
+  X(page_searches_count, NUMBER, "pages searched")        \
+  X(pages_reclaim_on_alloc, NUMBER, "reclaimed on alloc") \
+  X(pages_reclaim_on_free, NUMBER, "reclaimed on free")   \
+  X(pages_reabandon_full, NUMBER, "abandoned again")      \
   X(heaps_delete_wait, NUMBER, "heap delete waits")
 
 typedef struct mi_stat_s {
-  _Atomic(int64_t) total;    // of all increases
+  _Atomic(int64_t) total;  // of all increases
   _Atomic(int64_t) peak;
   _Atomic(int64_t) current;
 } mi_stat_t;

@@ -13,6 +13,7 @@
 enum {
   MI_INFO_TEXT_SIZE = 128,
   MI_INFO_PAGE_SIZE = 4096,
+  MI_INFO_RLIMIT_DATA = 2,
   MI_INFO_RLIMIT_AS = 9,
   MI_INFO_RUSAGE_SELF = 0,
   // No machine that runs Linux with 64 bits gives a process fewer.
@@ -113,7 +114,7 @@ static size_t mi_info_scale(unsigned long count, unsigned unit) {
 
 // Memory, and with the space for swapping.
 static size_t mi_info_memory(size_t* with_swap) {
-  struct sysinfo info;
+  struct sysinfo info = {0};
   *with_swap = 0;
   if (mi_syscall_error(mi_syscall3(SYS_sysinfo, mi_syscall_arg(&info), 0, 0)) != 0) {
     return 0;
@@ -125,10 +126,10 @@ static size_t mi_info_memory(size_t* with_swap) {
   return memory;
 }
 
-static size_t mi_info_address_space_limit(void) {
+static size_t mi_info_limit(long resource) {
   // The kernel's own layout, the same everywhere.
   uint64_t limit[2] = {UINT64_MAX, UINT64_MAX};
-  const long result = mi_syscall6(SYS_prlimit64, 0, MI_INFO_RLIMIT_AS, 0, mi_syscall_arg(limit), 0, 0);
+  const long result = mi_syscall6(SYS_prlimit64, 0, resource, 0, mi_syscall_arg(limit), 0, 0);
   return mi_syscall_failed(result) || limit[0] > SIZE_MAX ? SIZE_MAX : (size_t)limit[0];
 }
 
@@ -176,9 +177,11 @@ void _mi_prim_init(mi_prim_config_t* config) {
   config->page_size = mi_info_page_size();
   config->alloc_granularity = config->page_size;
   config->physical_memory = mi_info_memory(&memory_with_swap);
-  config->address_space_limit = mi_info_address_space_limit();
+  // What is writable counts against the limit on data, whether it was touched or not.
+  const size_t data_limit = mi_info_limit(MI_INFO_RLIMIT_DATA);
+  config->address_space_limit = _mi_min(mi_info_limit(MI_INFO_RLIMIT_AS), data_limit);
   config->address_bits = mi_info_address_bits(config->page_size);
-  config->has_overcommit = mi_info_has_overcommit(config->page_size, memory_with_swap);
+  config->has_overcommit = data_limit == SIZE_MAX && mi_info_has_overcommit(config->page_size, memory_with_swap);
   config->has_partial_release = true;
   mi_info_huge_pages(config);
   _mi_prim_linux_set_overcommit(config->has_overcommit);

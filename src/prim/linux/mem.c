@@ -93,6 +93,10 @@ int _mi_prim_unprotect(void* addr, size_t size) { return mi_mem_set_protection(a
 
 int _mi_prim_grow(void* addr, size_t old_size, size_t new_size, bool may_move, void** new_addr) {
   const int err = mi_mem_remap(addr, old_size, new_size, may_move ? MI_MREMAP_MAYMOVE : 0, NULL, new_addr);
+  if (err == EINVAL) {
+    // Arguments that are right otherwise: more than the address space has.
+    return ENOMEM;
+  }
   return err == ENOSYS ? ENOTSUP : err;
 }
 
@@ -109,7 +113,7 @@ static void mi_mem_copy_back(void* to, const void* from, size_t size) {
 // several mappings, a limit, a charge) would leave a hole there for any thread's mmap to fall into. The first move, to
 // where the kernel likes, meets all of those reasons and touches nothing; the second can fail only before it unmaps.
 int _mi_prim_move(void* from, void* to, size_t size) {
-  void* between;
+  void* between = NULL;
   const int err = mi_mem_remap(from, size, size, MI_MREMAP_MAYMOVE | MI_MREMAP_DONTUNMAP, NULL, &between);
   if (err != 0) {
     // EINVAL: a kernel before 5.7 does not know the flag.

@@ -11,18 +11,22 @@
 // Not every libc declares it, and none before its constructors has run promises that it is set.
 extern char** environ;
 
-typedef enum mi_env_trust_e { MI_ENV_UNKNOWN, MI_ENV_TRUSTED, MI_ENV_SECURE } mi_env_trust_t;
+typedef enum mi_env_trust_e { MI_ENV_UNKNOWN,
+                              MI_ENV_TRUSTED,
+                              MI_ENV_SECURE } mi_env_trust_t;
 
 static mi_env_trust_t mi_env_trust(void) {
   const int saved_errno = errno;
   const bool known = getauxval(AT_PAGESZ) != 0;
   const bool secure = getauxval(AT_SECURE) != 0;
   errno = saved_errno;
-  return !known ? MI_ENV_UNKNOWN : secure ? MI_ENV_SECURE
-                                          : MI_ENV_TRUSTED;
+  if (!known) {
+    return MI_ENV_UNKNOWN;
+  }
+  return secure ? MI_ENV_SECURE : MI_ENV_TRUSTED;
 }
 
-static char mi_env_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+static int mi_env_lower(int c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
 
 // The value of an entry of the environment if it has that name, else NULL.
 static const char* mi_env_value(const char* entry, const char* name) {

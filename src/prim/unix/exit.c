@@ -1,0 +1,33 @@
+// Owns: telling the end of the process from an unloading of the library.
+// May include: prim, base, the C library's headers.
+// Called by: through prim.h.
+// Invariants: nothing of the library's own is left behind that the C library could call once the library is gone.
+#include <errno.h>
+#include <semaphore.h>
+#include <stddef.h>
+
+#include "src/prim/prim.h"
+
+// In the C++ ABI every C library has it. With no object named, the handler runs at exit and not when one is unloaded.
+extern int __cxa_atexit(void (*handler)(void*), void* arg, void* object);
+
+// Posted at exit by the C library. The handler and the memory it writes to must both outlive this library, so one is the C
+// library's own sem_post and the other an OS page that is never given back.
+static sem_t* mi_exit_seen;
+
+void _mi_prim_exit_watch(size_t page_size) {
+  const int saved_errno = errno;
+  void* page = NULL;
+  if (mi_exit_seen == NULL && _mi_prim_reserve(page_size, true, &page) == 0) {
+    sem_t* const seen = page;
+    if (sem_init(seen, 0, 0) == 0 && __cxa_atexit((void (*)(void*))(void (*)(void))sem_post, seen, NULL) == 0) {
+      mi_exit_seen = seen;
+    }
+  }
+  errno = saved_errno;
+}
+
+bool _mi_prim_is_exiting(void) {
+  int posts = 0;
+  return mi_exit_seen == NULL || sem_getvalue(mi_exit_seen, &posts) != 0 || posts > 0;
+}
