@@ -28,16 +28,18 @@ mi_inline mi_live_word_t* mi_live_remote_word(mi_live_word_t* words, uint64_t in
 
 mi_inline uint64_t mi_live_bit(uint64_t index) { return UINT64_C(1) << (index & 63); }
 
-// Owner: the block at `index` is handed out. False: it is none of the page's, or the program has it already.
+// Owner: the block at `index` is handed out. False: it is none of the page's, the program has it already, or another
+// thread's free of it has not been collected.
 mi_inline bool _mi_hard_live_set(mi_live_word_t* words, uint64_t index) {
   if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
     return false;
   }
   mi_live_word_t* const word = mi_live_owner_word(words, index);
   const uint64_t before = mi_atomic_load_relaxed(word);
+  const uint64_t marked = mi_atomic_load_relaxed(mi_live_remote_word(words, index));
   const uint64_t bit = mi_live_bit(index);
   mi_atomic_store_relaxed(word, before | bit);
-  return mi_likely((before & bit) == 0);
+  return mi_likely(((before | marked) & bit) == 0);
 }
 
 // Owner: the block at `index` is freed. False: it is not live, or another thread has freed it.
@@ -66,7 +68,15 @@ mi_inline bool _mi_hard_live_mark_remote(mi_live_word_t* words, uint64_t index) 
   if ((mi_atomic_load_relaxed(mi_live_owner_word(words, index)) & bit) == 0) {
     return false;
   }
-  return (mi_atomic_or_acq_rel(mi_live_remote_word(words, index), bit) & bit) == 0;
+  if ((mi_atomic_or_acq_rel(mi_live_remote_word(words, index), bit) & bit) != 0) {
+    return false;
+  }
+  // Between the look and the mark the owner may have collected another thread's free of the same block.
+  if (mi_unlikely((mi_atomic_load_relaxed(mi_live_owner_word(words, index)) & bit) == 0)) {
+    mi_atomic_and_acq_rel(mi_live_remote_word(words, index), ~bit);
+    return false;
+  }
+  return true;
 }
 
 // Owner: takes over what another thread freed. False: nobody marked it, so the list that named it is corrupt.

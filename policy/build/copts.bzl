@@ -63,3 +63,6 @@ CXX_TEST_COPTS = [
     "-g",
     "-fno-builtin",
 ] + CXX_WARNINGS
+
+# The toolchain adds no C++ library (.bazelrc), so that a C program here holds only what a C program holds.
+CXX_LINKOPTS = ["-lstdc++"]

@@ -3,7 +3,7 @@
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_test")
 load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//policy:variants.bzl", "ALL", "INSTRUMENTED", "SHIPPED", "variant")
-load("//policy/build:copts.bzl", "CXX_TEST_COPTS", "TEST_COPTS")
+load("//policy/build:copts.bzl", "CXX_LINKOPTS", "CXX_TEST_COPTS", "TEST_COPTS")
 load("//policy/build:layer.bzl", "layer_target")
 
 # The short names of the shipped variants, and of the instrumented ones.
@@ -15,6 +15,9 @@ def _is_cxx(srcs):
 
 def _copts(srcs):
     return CXX_TEST_COPTS if _is_cxx(srcs) else TEST_COPTS
+
+def _linkopts(srcs):
+    return CXX_LINKOPTS if _is_cxx(srcs) else []
 
 def _suite(name, tests, tags):
     native.test_suite(
@@ -48,7 +51,7 @@ def mi_unit_test(name, srcs, deps = ["alloc"], variants = VARIANT_NAMES, copts =
             size = size,
             srcs = srcs,
             copts = _copts(srcs) + copts + v.copts,
-            linkopts = ["-lpthread"] + linkopts + v.linkopts,
+            linkopts = _linkopts(srcs) + ["-lpthread"] + linkopts + v.linkopts,
             linkstatic = True,
             # A test of a check by the compiler is as much part of a plain run as any other.
             tags = tags + [t for t in v.tags if t != "manual"],
@@ -87,7 +90,7 @@ def mi_api_test(name, srcs, variants = VARIANT_NAMES, copts = [], linkopts = [],
             size = size,
             srcs = srcs,
             copts = _copts(srcs) + copts,
-            linkopts = linkopts,
+            linkopts = _linkopts(srcs) + linkopts,
             # A sanitizer brings a malloc of its own.
             tags = tags + ["no_sanitizer"],
             deps = ["//test/lib", "//:" + v.name] + deps,
@@ -111,13 +114,13 @@ def mi_program(name, srcs, copts = [], linkopts = [], deps = [], tags = [], **kw
         testonly = True,
         srcs = srcs,
         copts = _copts(srcs) + copts,
-        linkopts = ["-lpthread", "-ldl"] + linkopts,
+        linkopts = _linkopts(srcs) + ["-lpthread", "-ldl"] + linkopts,
         tags = tags,
         deps = ["//test/lib"] + deps,
         **kwargs
     )
 
-def mi_preload_test(name, srcs = [], program = None, args = [], variants = VARIANT_NAMES, data = [], tags = [], size = "small", copts = [], linkopts = [], env = {}, **kwargs):
+def mi_preload_test(name, srcs = [], program = None, args = [], variants = VARIANT_NAMES, data = [], tags = [], size = "small", copts = [], linkopts = [], deps = [], env = {}, **kwargs):
     """A program that is run with the shared library of each variant preloaded.
 
     Args:
@@ -131,12 +134,13 @@ def mi_preload_test(name, srcs = [], program = None, args = [], variants = VARIA
       size: of the tests
       copts: of the program
       linkopts: of the program
+      deps: of the program
       env: environment of the test, seen by the program
       **kwargs: handed on to the test rule
     """
     if program == None:
         program = name + "_program"
-        mi_program(name = program, srcs = srcs, copts = copts, linkopts = linkopts)
+        mi_program(name = program, srcs = srcs, copts = copts, linkopts = linkopts, deps = deps)
     tests = []
     for short in variants:
         library = "//:%s_soname" % variant(short).name

@@ -17,13 +17,17 @@ static void* mi_fail(int error) {
 
 // The pointer lies inside a block that is larger by the alignment. The page is marked, so that frees find the block.
 static void* mi_alloc_with_offset(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero) {
-  void* const block = _mi_theap_alloc(theap, size + align, zero);
+  theap = theap != NULL ? theap : _mi_theap_default();
+  // The late theap lets go of its pages at once, so that there would be no owner to mark one.
+  void* const block = theap != NULL ? _mi_theap_alloc(theap, size + align, zero)
+                                    : _mi_theap_alloc_single(NULL, size + align, MI_SLICE_SIZE, zero);
   if (block == NULL) {
     return NULL;
   }
   const uintptr_t address = _mi_align_up_ptr((uintptr_t)block + offset, align) - offset;
-  if (address != (uintptr_t)block) {
-    _mi_page_mark_interior(_mi_page_map_find(block), (void*)address);
+  if (address != (uintptr_t)block && !_mi_page_mark_interior(_mi_page_map_find(block), (void*)address)) {
+    _mi_free(block);
+    return mi_fail(ENOMEM);
   }
   return (void*)address;
 }

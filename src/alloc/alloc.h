@@ -18,7 +18,7 @@ mi_cold void _mi_free_report(const mi_page_t* page, const void* p);
 
 // Allocates `size` bytes from this thread's theap of the main heap.
 mi_inline void* _mi_alloc(size_t size) {
-  mi_theap_t* const theap = _mi_tls.theap;
+  mi_theap_t* const theap = _mi_thread_theap();
   if (mi_likely(size <= MI_DIRECT_SIZE_MAX && theap != NULL)) {
     mi_page_t* const page = theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
     void* const p = _mi_page_pop(page);
@@ -31,7 +31,7 @@ mi_inline void* _mi_alloc(size_t size) {
 
 // The same, zeroed up to the usable size.
 mi_inline void* _mi_alloc_zero(size_t size) {
-  mi_theap_t* const theap = _mi_tls.theap;
+  mi_theap_t* const theap = _mi_thread_theap();
   if (mi_likely(size <= MI_DIRECT_SIZE_MAX && theap != NULL)) {
     mi_page_t* const page = theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
     void* const p = _mi_page_pop(page);
@@ -64,7 +64,7 @@ mi_inline void _mi_free_local(mi_page_t* page, mi_block_t* block) {
 mi_inline void _mi_free(void* p) {
   mi_page_t* const page = _mi_page_map_find(p);
   // Relaxed: only this thread ever stores its own id there.
-  if (mi_likely(page != NULL && mi_atomic_load_relaxed(&page->owner) == _mi_tls.tid)) {
+  if (mi_likely(page != NULL && mi_atomic_load_relaxed(&page->owner) == _mi_thread_tid())) {
     _mi_free_local(page, p);
   } else {
     _mi_free_slow(p, page);

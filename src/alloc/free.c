@@ -11,13 +11,17 @@
 
 // Bad pointers
 
+static size_t mi_thread_number(void) {
+  return (size_t)(_mi_tls.os_tid != 0 ? _mi_tls.os_tid : _mi_prim_os_thread_id());
+}
+
 static const char* mi_page_kind_of(const mi_page_t* page) { return _mi_page_is_single(page) ? "large block" : "block"; }
 
 // An address in a page in use that is no live block: freed already, or inside a block.
 static void mi_report_in_page(const mi_page_t* page, const void* p, const char* what) {
   const void* const block = _mi_page_block_of(page, p);
   const bool single = _mi_page_is_single(page);
-  const size_t thread = (size_t)_mi_prim_os_thread_id();
+  const size_t thread = mi_thread_number();
   if (block == p && (!single || p == page->single_start) && (uintptr_t)p < (uintptr_t)page->start + page->block_size * page->capacity) {
     const mi_violation_t kind = what == NULL ? MI_VIOLATION_double_free : MI_VIOLATION_use_after_free;
     _mi_report(kind, "pointer %p is a free %s of %zu bytes (page %p, class %u, thread %zu), %s", p,
@@ -38,7 +42,7 @@ static void mi_report_in_page(const mi_page_t* page, const void* p, const char* 
 
 // An address without a page.
 static void mi_report_no_page(const void* p, const char* what) {
-  const size_t thread = (size_t)_mi_prim_os_thread_id();
+  const size_t thread = mi_thread_number();
   const mi_page_t* const page = _mi_page_of_any(p);
   if (page != NULL) {
     mi_report_in_page(page, p, what);
@@ -117,7 +121,9 @@ void _mi_free_slow(void* p, mi_page_t* page) {
 mi_page_t* _mi_page_of_live(const void* p, const char* what) {
   mi_page_t* const page = _mi_page_map_find(p);
   if (mi_unlikely(page == NULL)) {
-    mi_report_no_page(p, what);
+    if (!_mi_process_is_closed()) {
+      mi_report_no_page(p, what);
+    }
     return NULL;
   }
   if (_mi_page_is_single(page)) {

@@ -14,7 +14,7 @@ mi_inline void* mi_theap_pop_queue(mi_theap_t* theap, size_t size, mi_page_t** p
 }
 
 void* _mi_alloc_slow(size_t size) {
-  mi_theap_t* const theap = _mi_tls.theap;
+  mi_theap_t* const theap = _mi_thread_theap();
   if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX && theap != NULL) {
     mi_page_t* page;
     void* const p = mi_theap_pop_queue(theap, size, &page);
@@ -26,7 +26,7 @@ void* _mi_alloc_slow(size_t size) {
 }
 
 void* _mi_alloc_zero_slow(size_t size) {
-  mi_theap_t* const theap = _mi_tls.theap;
+  mi_theap_t* const theap = _mi_thread_theap();
   if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX && theap != NULL) {
     mi_page_t* page;
     void* const p = mi_theap_pop_queue(theap, size, &page);

@@ -13,15 +13,17 @@ static bool mi_realloc_in_place(mi_page_t* page, size_t newsize, size_t* usable,
   // Before the start of a block that was aligned with an offset.
   const size_t skipped = _mi_page_is_single(page) ? page->block_size - *usable : 0;
   *is_zero = false;
-  if (newsize <= *usable && newsize >= *usable / 2) {
+  const bool fits = newsize <= *usable && newsize >= *usable / 2;
+  // A large block gives back what is worth a slice and an eighth of it.
+  if (fits && (!_mi_page_is_single(page) || *usable - newsize < _mi_max(*usable / 8, MI_SLICE_SIZE))) {
     return true;
   }
   if (!_mi_page_is_single(page) || newsize <= MI_LARGE_BLOCK_MAX ||
       newsize > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE - skipped) {
-    return false;
+    return fits;
   }
   if (!_mi_page_single_resize(page, newsize + skipped, is_zero)) {
-    return false;
+    return fits;
   }
   *usable = page->block_size - skipped;
   return true;

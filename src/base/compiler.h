@@ -47,7 +47,7 @@ enum {
   MI_CACHE_LINE = 64,
 };
 
-// Whether this is a build for the thread sanitizer.
+// Whether this is a build for the thread sanitizer, which takes some of what tests do for what it is not.
 #if defined(__SANITIZE_THREAD__)
 #define MI_TSAN_BUILD 1
 #elif defined(__has_feature)

@@ -189,7 +189,8 @@ static void mi_page_claimed(mi_page_t* page, bool listed) {
 
 void _mi_page_free_remote(mi_page_t* page, mi_block_t* block) {
   const uint64_t head = (uint64_t)((uintptr_t)block - (uintptr_t)page->start) / MI_BLOCK_ALIGN + 1;
-  uint64_t remote = mi_atomic_load_relaxed(&page->remote);
+  // Acquire pairs with the release of whoever let go of the page: its count of used blocks is visible.
+  uint64_t remote = mi_atomic_load_acquire(&page->remote);
   uint64_t next;
   bool claim;
   do {

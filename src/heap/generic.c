@@ -14,9 +14,11 @@
 #include "src/sys/stats.h"
 
 enum {
-  // A thread whose slow calls are further apart than this makes so few that each may as well look at the clock: a few
-  // ticks of the coarse clock.
-  MI_TICK_IDLE_MS = 16,
+  // A thread whose slow calls are further apart than a tick of the coarse clock makes so few that each may as well look
+  // at it.
+  MI_TICK_BUSY_MS = 4,
+  // So many slow calls in a row that are closer make a thread busy.
+  MI_TICK_BUSY_CALLS = 8,
 };
 
 // Time
@@ -58,10 +60,11 @@ void _mi_theap_tick(void) {
     _mi_arenas_purge(now, false);
   }
   const bool pending = own->retire_due != 0 || mi_atomic_load_relaxed(&_mi_arena_purge_due) != 0;
-  if (!pending || now - own->last_tick < MI_TICK_IDLE_MS) {
+  own->busy_ticks = now - own->last_tick <= MI_TICK_BUSY_MS ? own->busy_ticks + 1 : 0;
+  own->last_tick = now;
+  if (!pending || own->busy_ticks >= MI_TICK_BUSY_CALLS) {
     _mi_thread_arm();
   }
-  own->last_tick = now;
 }
 
 // A page became empty on this thread: the first of its class is kept, the next given back.
@@ -118,8 +121,11 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = next) {
     next = page->next;
     if (mi_page_has_free(page)) {
-      if (best == NULL || page->used > best->used) {
-        best = page;
+      mi_page_t* const other = best == NULL || page->used > best->used ? best : page;
+      best = other == best ? page : best;
+      // Emptied by other threads, and nobody will free into it again.
+      if (other != NULL && other->used == 0) {
+        _mi_page_retire(other);
       }
       if (--candidates <= 0) {
         break;

@@ -18,10 +18,12 @@ static struct {
   mi_lock_t lock;
   mi_heap_t* first;
   mi_heap_t* ended;  // for reuse
-  uint64_t last_id;
+  uintptr_t last_id;
 } mi_heaps = {.last_id = 1};
 
 void _mi_heaps_lock(void) { _mi_lock_acquire(&mi_heaps.lock); }
+
+bool _mi_heaps_try_lock(void) { return _mi_lock_try_acquire(&mi_heaps.lock); }
 
 void _mi_heaps_unlock(void) { _mi_lock_release(&mi_heaps.lock); }
 
@@ -64,7 +66,7 @@ static void mi_heap_detach(mi_heap_t* heap, mi_heap_t* successor) {
     theap->prev_in_heap = NULL;
     theap->next_in_heap = NULL;
     if (successor != NULL) {
-      theap->heap_id = successor->id;
+      mi_atomic_store_relaxed(&theap->heap_id, successor->id);
       _mi_heap_link_theap(successor, theap);
     }
     // Release pairs with the acquire of the owner thread, which drops a theap without a heap unseen.
@@ -82,25 +84,23 @@ static void mi_heap_end(mi_heap_t* heap) {
 }
 
 // Calls `visit` for the heap's pages in arenas, those of all heaps for NULL. The page may be gone when it returns.
-static void mi_heap_visit_arena_pages(const mi_heap_t* heap, void (*visit)(mi_page_t* page)) {
+static void mi_heap_visit_arena_pages(const mi_heap_t* heap, bool (*visit)(mi_page_t* page, void* arg), void* arg) {
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
     size_t index = _mi_bitmap_next_set(arena->heads, arena->slice_count, 0);
     for (; index < arena->slice_count; index = _mi_bitmap_next_set(arena->heads, arena->slice_count, index + 1)) {
       mi_page_t* const page = _mi_arena_page_meta(arena, index);
       if (heap == NULL || mi_atomic_load_relaxed(&page->heap) == heap) {
-        visit(page);
+        (void)visit(page, arg);
       }
     }
   }
 }
 
-static void mi_page_move_to_main(mi_page_t* page) { mi_atomic_store_release(&page->heap, _mi_heap_main()); }
-
-static bool mi_single_move_to_main(mi_page_t* page, void* heap) {
-  if (mi_atomic_load_relaxed(&page->heap) == heap) {
-    mi_page_move_to_main(page);
-  }
+// The page may have been given back since it was looked at, and be another heap's by now: then it stays there.
+static bool mi_page_move_to_main(mi_page_t* page, void* heap) {
+  mi_heap_t* from = heap;
+  mi_atomic_cas_strong_acq_rel(&page->heap, &from, _mi_heap_main());
   return true;
 }
 
@@ -132,8 +132,8 @@ void _mi_heap_delete(mi_heap_t* heap) {
   // Both locks: a page changes its heap and its list at once for everyone who lists or unlists.
   _mi_lock_acquire(&heap->lock);
   _mi_lock_acquire(&_mi_heap_main()->lock);
-  mi_heap_visit_arena_pages(heap, &mi_page_move_to_main);
-  _mi_single_visit(&mi_single_move_to_main, heap);
+  mi_heap_visit_arena_pages(heap, &mi_page_move_to_main, heap);
+  _mi_single_visit(&mi_page_move_to_main, heap);
   mi_heap_move_lists(heap);
   _mi_lock_release(&_mi_heap_main()->lock);
   _mi_lock_release(&heap->lock);
@@ -164,12 +164,14 @@ static void mi_heap_release_singles(mi_heap_t* heap) {
 }
 
 // Counts as unlisted what was listed: the lists go with the heap.
-static void mi_page_release_with_heap(mi_page_t* page) {
+static bool mi_page_release_with_heap(mi_page_t* page, void* arg) {
+  (void)arg;
   if ((mi_atomic_load_relaxed(&page->remote) & MI_REMOTE_LISTED) != 0) {
     _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
   }
   page->used = 0;
   _mi_page_release(page);
+  return true;
 }
 
 void _mi_heap_destroy(mi_heap_t* heap) {
@@ -178,14 +180,18 @@ void _mi_heap_destroy(mi_heap_t* heap) {
   }
   _mi_heaps_lock();
   mi_heap_detach(heap, NULL);
-  mi_heap_visit_arena_pages(heap, &mi_page_release_with_heap);
+  mi_heap_visit_arena_pages(heap, &mi_page_release_with_heap, NULL);
   mi_heap_release_singles(heap);
   mi_heap_end(heap);
   _mi_heaps_unlock();
   _mi_thread_disarm();
 }
 
-static void mi_page_unregister(mi_page_t* page) { _mi_page_map_unregister(page->start, page->slice_count); }
+static bool mi_page_unregister(mi_page_t* page, void* arg) {
+  (void)arg;
+  _mi_page_map_unregister(page->start, page->slice_count);
+  return true;
+}
 
 static bool mi_heaps_are_own(void) {
   const mi_theap_t* const own = _mi_tls.own;
@@ -202,24 +208,17 @@ static bool mi_heaps_are_own(void) {
   return true;
 }
 
-static bool mi_heaps_in_use;
-
-static void mi_page_note_use(mi_page_t* page) {
+static bool mi_page_note_use(mi_page_t* page, void* in_use) {
   const uint64_t freed = mi_atomic_load_acquire(&page->remote) >> MI_REMOTE_COUNT_SHIFT;
-  mi_heaps_in_use = mi_heaps_in_use || page->used > freed;
-}
-
-static bool mi_single_note_use(mi_page_t* page, void* arg) {
-  (void)page;
-  *(bool*)arg = true;
-  return false;
+  *(bool*)in_use = *(bool*)in_use || page->used > freed;
+  return true;
 }
 
 static bool mi_heaps_are_empty(void) {
-  mi_heaps_in_use = false;
-  mi_heap_visit_arena_pages(NULL, &mi_page_note_use);
-  _mi_single_visit(&mi_single_note_use, &mi_heaps_in_use);
-  return !mi_heaps_in_use;
+  bool in_use = false;
+  mi_heap_visit_arena_pages(NULL, &mi_page_note_use, &in_use);
+  _mi_single_visit(&mi_page_note_use, &in_use);
+  return !in_use;
 }
 
 bool _mi_heaps_destroy_all(bool unloaded) {
@@ -232,7 +231,7 @@ bool _mi_heaps_destroy_all(bool unloaded) {
     _mi_tls.state = MI_THREAD_DONE;
     _mi_heap_main()->theaps = NULL;
     memset((void*)_mi_heap_main()->listed, 0, sizeof(_mi_heap_main()->listed));
-    mi_heap_visit_arena_pages(NULL, &mi_page_unregister);
+    mi_heap_visit_arena_pages(NULL, &mi_page_unregister, NULL);
     _mi_arenas_destroy();
   }
   _mi_heaps_unlock();

@@ -27,6 +27,7 @@ void _mi_heap_collect(mi_heap_t* heap, bool force);
 
 // The lock that guards which heap a theap belongs to, and the list of heaps.
 void _mi_heaps_lock(void);
+bool _mi_heaps_try_lock(void);
 void _mi_heaps_unlock(void);
 
 void _mi_heaps_fork_prepare(void);

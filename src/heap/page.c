@@ -76,8 +76,10 @@ void _mi_page_collect(mi_page_t* page) {
   if (page->free != NULL) {
     mi_block_t* last = head;
     mi_block_t* next;
+    uint32_t count = 1;
     while ((next = _mi_block_next(page, last)) != NULL) {
-      if (MI_HAS_LIVE_BITS && _mi_page_live_index(page, next) >= MI_PAGE_GRANULES) {
+      if (MI_HAS_LIVE_BITS &&
+          (_mi_page_live_index(page, next) >= MI_PAGE_GRANULES || ++count > page->capacity)) {
         page->local_free = NULL;
         _mi_page_report_corrupt(page, next);
         return;
@@ -204,9 +206,14 @@ mi_page_t* _mi_page_new_single(mi_heap_t* heap, size_t size, size_t align, bool*
   return page;
 }
 
+static void* mi_slice_of(const void* p) { return (void*)((uintptr_t)p & ~(uintptr_t)(MI_SLICE_SIZE - 1)); }
+
 static void mi_page_retract(mi_page_t* page) {
   mi_assert_internal(page->used == 0 || _mi_page_is_single(page));
   _mi_page_map_unregister(page->start, page->slice_count);
+  if (_mi_page_is_single(page)) {
+    _mi_page_map_unregister(mi_slice_of(page->single_start), 1);
+  }
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);
   _mi_stat_decrease(&_mi_stats.pages, 1);
   _mi_stat_decrease(&_mi_stats.page_committed, page->slice_count * MI_SLICE_SIZE);
@@ -233,16 +240,21 @@ void _mi_page_release(mi_page_t* page) {
   _mi_arena_release(page->arena, page->slice_index, page->slice_count, false);
 }
 
-void _mi_page_mark_interior(mi_page_t* page, void* p) {
+bool _mi_page_mark_interior(mi_page_t* page, void* p) {
   if (_mi_page_is_single(page)) {
+    // Where it may lie beyond the slices that are entered.
+    if (!_mi_page_map_register(mi_slice_of(p), 1, page)) {
+      return false;
+    }
     page->single_start = p;
-    return;
+    return true;
   }
   mi_atomic_store_relaxed(&page->has_interior, true);
   const uintptr_t owner = mi_atomic_load_relaxed(&page->owner);
   if (owner != MI_TID_NONE) {
     mi_atomic_store_relaxed(&page->owner, owner | (uintptr_t)MI_OWNER_HAS_INTERIOR);
   }
+  return true;
 }
 
 // Reports and look-ups
@@ -294,5 +306,5 @@ bool _mi_page_was_block(const void* p) {
   }
   const mi_page_t* const page =
       mi_page_at_slice(arena, (size_t)((const uint8_t*)p - arena->base) >> MI_SLICE_SHIFT, p, true);
-  return page != NULL && (uintptr_t)_mi_page_block_of(page, p) == (uintptr_t)p;
+  return page != NULL && (_mi_page_is_single(page) ? page->single_start == p : _mi_page_block_of(page, p) == p);
 }

@@ -177,4 +177,5 @@ mi_page_t* _mi_page_of_any(const void* p);
 bool _mi_page_was_block(const void* p);
 
 // A block of the page, which the caller owns, is handed out at an address inside it: from now on frees look for the block.
-void _mi_page_mark_interior(mi_page_t* page, void* p);
+// False: there is no memory to note it; the block is to be freed.
+bool _mi_page_mark_interior(mi_page_t* page, void* p);

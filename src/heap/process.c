@@ -5,8 +5,6 @@
 // in which they may nest: late theap, heaps, heap, singles, arenas, purge, page map, metadata, random, log.
 #include "src/heap/process.h"
 
-#include <stdlib.h>
-
 #include "src/heap/single.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
@@ -21,13 +19,10 @@ static _Atomic(bool) mi_is_initialised;
 static _Atomic(bool) mi_hooks_installed;
 static _Atomic(bool) mi_is_closed;
 
-// Thread end. Destructors of others may still allocate and free, in any order: stay until the last round; but the thread
-// sanitizer ends its own idea of the thread there, and must see this before.
+// Thread end. What destructors of others still allocate and free after this is served by the late theap: to stay for a
+// later round would lose the theap of a thread whose first allocation is in its last rounds.
 static void mi_thread_on_exit(void* arg) {
-  if (++_mi_tls.exit_round + MI_TSAN_BUILD < _mi_prim_thread_exit_rounds()) {
-    _mi_prim_thread_on_exit_set(arg);
-    return;
-  }
+  (void)arg;
   _mi_thread_done();
 }
 
@@ -57,7 +52,10 @@ static void mi_fork_release(bool in_child) {
 
 static void mi_fork_parent(void) { mi_fork_release(false); }
 
-static void mi_fork_child(void) { mi_fork_release(true); }
+static void mi_fork_child(void) {
+  _mi_tls.os_tid = _mi_prim_os_thread_id();
+  mi_fork_release(true);
+}
 
 // After the core is up, since the C library may allocate for it.
 static void mi_install_fork_hooks(void) {
@@ -89,7 +87,13 @@ bool _mi_process_init(void) {
   return true;
 }
 
-void _mi_thread_init(void) { (void)_mi_theap_default(); }
+void _mi_thread_init(void) {
+  // A thread that was done and says that it begins again.
+  if (_mi_tls.state == MI_THREAD_DONE) {
+    _mi_tls.state = MI_THREAD_FRESH;
+  }
+  (void)_mi_theap_default();
+}
 
 void _mi_thread_done(void) {
   mi_theap_t* theap = _mi_tls.own;
@@ -107,6 +111,8 @@ void _mi_thread_done(void) {
     theap = next;
   }
   _mi_stat_decrease(&_mi_stats.threads, 1);
+  // What the thread gave up is pending for the system, for others to see to.
+  _mi_thread_disarm();
 }
 
 static void mi_theap_collect_forced(mi_theap_t* theap) { _mi_theap_collect(theap, true); }
@@ -122,14 +128,7 @@ void _mi_collect(bool force) {
 
 bool _mi_process_is_closed(void) { return mi_atomic_load_relaxed(&mi_is_closed); }
 
-// Whether the process's malloc is this copy of the allocator. A library that is there from the start, as a malloc is, is
-// never unloaded, and its destructors run before the C library's watchers of the exit.
-static bool mi_process_is_served(void) {
-  void* const p = malloc(1);
-  const bool served = p != NULL && _mi_page_of_any(p) != NULL;
-  free(p);
-  return served;
-}
+static bool mi_is_ours(const void* p) { return _mi_page_of_any(p) != NULL; }
 
 void _mi_process_done(void) {
   static _Atomic(bool) done;
@@ -142,10 +141,12 @@ void _mi_process_done(void) {
     _mi_stats_print(NULL, NULL);
   }
   // The library is unloaded and the process goes on: what nobody uses would be lost for good.
-  const bool unloaded = !_mi_prim_is_exiting() && _mi_arena_at(0) != NULL && !mi_process_is_served();
-  if (unloaded || _mi_option_is_enabled(mi_option_destroy_on_exit)) {
-    mi_atomic_store_relaxed(&mi_is_closed, _mi_heaps_destroy_all(unloaded));
-  }
+  // Not so where it is the process's malloc: then it was there from the start and stays to the end.
+  const bool unloaded =
+      !_mi_prim_is_exiting() && _mi_arena_at(0) != NULL && !_mi_prim_c_library_asks(&mi_is_ours);
+  const bool destroyed = (_mi_option_is_enabled(mi_option_destroy_on_exit) && _mi_heaps_destroy_all(false)) ||
+      (unloaded && _mi_heaps_destroy_all(true));
+  mi_atomic_store_relaxed(&mi_is_closed, destroyed);
 }
 
 // The first of the program's constructors and the last of its destructors, as far as the linker lets one choose.

@@ -61,7 +61,7 @@ static void mi_single_unlink(mi_page_t* page) {
   if (page->next != NULL) {
     page->next->prev = page->prev;
   }
-  mi_singles.gone[mi_singles.gone_next++ % MI_SINGLES_REMEMBERED] = page->start;
+  mi_singles.gone[mi_singles.gone_next++ % MI_SINGLES_REMEMBERED] = page->single_start;
   _mi_lock_release(&mi_singles.lock);
 }
 
@@ -193,7 +193,8 @@ bool _mi_page_single_resize(mi_page_t* page, size_t size, bool* is_zero) {
                                : mi_single_grow_in_os(page, slices, is_zero);
   }
   if (page->arena == NULL) {
-    return false;
+    return page->os.base == page->start && page->os.size == page->block_size &&
+        _mi_os_trim(&page->os, slices * MI_SLICE_SIZE) && mi_single_set_slices(page, slices);
   }
   (void)mi_single_set_slices(page, slices);
   _mi_arena_release(page->arena, page->slice_index + slices, old - slices, false);

@@ -14,6 +14,32 @@
 // All zeroes at first: an indirect function's resolver may allocate before the loader has copied initial values here.
 mi_thread_local mi_tls_t _mi_tls;
 
+static void mi_tls_disarm(mi_tls_t* tls) {
+  mi_atomic_store_relaxed(&tls->theap, NULL);
+  mi_atomic_store_relaxed(&tls->tid, MI_TID_DISARMED);
+}
+
+// A deadline that was set just now concerns all threads: any of them may make the next call after it. A theap is unlinked
+// before its thread's storage goes, and this lock keeps it linked.
+static void mi_threads_disarm(void) {
+  if (!_mi_heaps_try_lock()) {
+    return;
+  }
+  if (mi_atomic_exchange_acq_rel(&_mi_arena_purge_is_news, false)) {
+    for (mi_theap_t* theap = _mi_heap_main()->theaps; theap != NULL; theap = theap->next_in_heap) {
+      mi_tls_disarm(theap->tls);
+    }
+  }
+  _mi_heaps_unlock();
+}
+
+void _mi_thread_disarm(void) {
+  mi_tls_disarm(&_mi_tls);
+  if (mi_unlikely(mi_atomic_load_relaxed(&_mi_arena_purge_is_news))) {
+    mi_threads_disarm();
+  }
+}
+
 // Thread ids are not used twice, so a page can never be taken for that of a thread long gone.
 static _Atomic(uintptr_t) mi_next_tid = MI_TID_FIRST;
 
@@ -26,7 +52,8 @@ static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid) {
     theap->direct[i] = &_mi_page_empty;
   }
   theap->tid = tid;
-  theap->heap_id = heap->id;
+  theap->tls = &_mi_tls;
+  mi_atomic_store_relaxed(&theap->heap_id, heap->id);
   mi_atomic_store_relaxed(&theap->heap, heap);
   _mi_heaps_lock();
   _mi_heap_link_theap(heap, theap);
@@ -70,7 +97,10 @@ mi_theap_t* _mi_theap_default(void) {
   if (_mi_tls.state == MI_THREAD_DONE || !_mi_process_init()) {
     return NULL;
   }
-  // Set last: what runs in between may allocate, and is served by the late theap.
+  // A hook of the C library may have allocated on the way here.
+  if (_mi_tls.own != NULL) {
+    return _mi_tls.own;
+  }
   const uintptr_t tid = mi_atomic_add_relaxed(&mi_next_tid, MI_TID_STEP);
   mi_theap_t* const theap = mi_theap_new(_mi_heap_main(), tid);
   if (theap == NULL) {
@@ -78,6 +108,7 @@ mi_theap_t* _mi_theap_default(void) {
   }
   _mi_tls.own = theap;
   _mi_tls.own_tid = tid;
+  _mi_tls.os_tid = _mi_prim_os_thread_id();
   _mi_tls.state = MI_THREAD_READY;
   _mi_thread_arm();
   _mi_stat_increase(&_mi_stats.threads, 1);
@@ -88,18 +119,20 @@ mi_theap_t* _mi_theap_default(void) {
 
 mi_theap_t* _mi_theap_find(const mi_heap_t* heap) {
   mi_theap_t* theap = _mi_tls.own;
-  while (theap != NULL && (mi_atomic_load_relaxed(&theap->heap) != heap || theap->heap_id != heap->id)) {
+  while (theap != NULL && (mi_atomic_load_relaxed(&theap->heap) != heap || mi_atomic_load_relaxed(&theap->heap_id) != heap->id)) {
     theap = theap->next_in_thread;
   }
   return theap;
 }
 
-// Drops theaps whose heap is gone from the calling thread's chain.
+// Drops theaps whose heap is gone from the calling thread's chain: destroyed, or deleted and now a second one of the main
+// heap, which the first inherits the pages of through the heap's lists.
 static void mi_thread_prune(mi_theap_t* own) {
   mi_theap_t** link = &own->next_in_thread;
   while (*link != NULL) {
     mi_theap_t* const theap = *link;
-    if (mi_atomic_load_acquire(&theap->heap) == NULL) {
+    mi_heap_t* const heap = mi_atomic_load_acquire(&theap->heap);
+    if (heap == NULL || heap == _mi_heap_main()) {
       *link = theap->next_in_thread;
       _mi_theap_end(theap);
     } else {

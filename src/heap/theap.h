@@ -8,18 +8,22 @@
 #include "src/heap/page.h"
 #include "src/sys/random.h"
 
+typedef struct mi_tls_s mi_tls_t;
+
 enum { MI_DIRECT_ENTRIES = MI_DIRECT_SIZE_MAX / MI_BLOCK_ALIGN + 1 };
 
 struct mi_theap_s {
   mi_page_t* direct[MI_DIRECT_ENTRIES];  // by request size in units of MI_BLOCK_ALIGN: the first page of its class
   uintptr_t tid;
   _Atomic(mi_heap_t*) heap;  // NULL once the heap was destroyed
-  uint64_t heap_id;
+  _Atomic(uintptr_t) heap_id;
+  mi_tls_t* tls;  // of its thread; NULL for the late theap
   mi_theap_t* next_in_thread;
   mi_theap_t* next_in_heap;  // under the heaps' lock
   mi_theap_t* prev_in_heap;
   int64_t retire_due;  // when retired pages are given back, 0 when there are none
   int64_t last_tick;
+  uint32_t busy_ticks;  // slow calls in a row that came within a tick of the clock
   uint32_t slow_calls;  // since the last collection
   mi_page_queue_t queues[MI_BIN_COUNT];
   mi_random_t random;
@@ -32,7 +36,7 @@ typedef struct mi_page_list_s {
 
 struct mi_heap_s {
   mi_lock_t lock;  // leaf lock: the lists of pages
-  uint64_t id;
+  uintptr_t id;
   mi_theap_t* theaps;  // under the heaps' lock, like the links of the heaps themselves
   mi_heap_t* next;
   mi_heap_t* prev;
@@ -47,28 +51,30 @@ typedef enum mi_thread_state_e {
   MI_THREAD_DONE,  // torn down: what it still allocates comes from the late theap
 } mi_thread_state_t;
 
-typedef struct mi_tls_s {
-  mi_theap_t* theap;  // armed: `own`; disarmed: NULL
-  uintptr_t tid;      // armed: `own_tid`; disarmed: MI_TID_DISARMED
-  mi_theap_t* own;    // this thread's theap of the main heap, first of its chain
+struct mi_tls_s {
+  // What the fast paths use. Another thread may disarm them (relaxed: the slow path finds out the rest).
+  _Atomic(mi_theap_t*) theap;  // armed: `own`; disarmed: NULL
+  _Atomic(uintptr_t) tid;      // armed: `own_tid`; disarmed: MI_TID_DISARMED
+  mi_theap_t* own;             // this thread's theap of the main heap, first of its chain
   uintptr_t own_tid;
+  uintptr_t os_tid;  // the system's number of the thread, for reports: a sandbox may forbid to ask for it later
   mi_thread_state_t state;
-  unsigned exit_round;
-} mi_tls_t;
+};
 
 extern mi_thread_local mi_tls_t _mi_tls;
 
+mi_inline mi_theap_t* _mi_thread_theap(void) { return mi_atomic_load_relaxed(&_mi_tls.theap); }
+
+mi_inline uintptr_t _mi_thread_tid(void) { return mi_atomic_load_relaxed(&_mi_tls.tid); }
+
 mi_inline void _mi_thread_arm(void) {
-  _mi_tls.theap = _mi_tls.own;
-  _mi_tls.tid = _mi_tls.own_tid;
+  mi_atomic_store_relaxed(&_mi_tls.theap, _mi_tls.own);
+  mi_atomic_store_relaxed(&_mi_tls.tid, _mi_tls.own_tid);
 }
 
 // Sends this thread's next malloc and free to the slow path, which looks at the clock: how a purge that falls due while
 // a thread makes no slow call is still done by its next call.
-mi_inline void _mi_thread_disarm(void) {
-  _mi_tls.theap = NULL;
-  _mi_tls.tid = MI_TID_DISARMED;
-}
+void _mi_thread_disarm(void);
 
 // This thread's theap of the main heap, made on first use. NULL: no memory, or the thread has been torn down.
 mi_theap_t* _mi_theap_default(void);

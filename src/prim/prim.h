@@ -157,15 +157,16 @@ void _mi_prim_thread_on_exit_set(void* arg);
 // any more. One that has started already in another thread goes on.
 void _mi_prim_thread_on_exit_done(void);
 
-// _mi_prim_thread_exit_rounds is how many rounds there are, and so how often the hook can run in one thread; at least 1.
-unsigned _mi_prim_thread_exit_rounds(void);
-
 // _mi_prim_exit_watch makes _mi_prim_is_exiting able to tell the end of the process from the library being unloaded while
 // the process goes on. To be called once, when the library is loaded; takes an OS page for good.
 void _mi_prim_exit_watch(size_t page_size);
 
 // _mi_prim_is_exiting tells whether the process is ending. Without a watch it says so always, which is the safe answer.
 bool _mi_prim_is_exiting(void);
+
+// _mi_prim_c_library_asks tells whether the C library's own allocations come from an allocator for whose blocks `is_ours`
+// is true. May allocate. An answer that cannot be had is yes.
+bool _mi_prim_c_library_asks(bool (*is_ours)(const void* p));
 
 // _mi_prim_fork_hooks has `prepare` called before each fork, in the thread that forks, and after it `parent` or `child`.
 // Once in a process; may allocate. Hooks that were installed later prepare earlier and are called later afterwards. False:

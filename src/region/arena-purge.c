@@ -12,8 +12,11 @@
 #include "src/sys/stats.h"
 
 _Atomic(int64_t) _mi_arena_purge_due;
+_Atomic(bool) _mi_arena_purge_is_news;
 
 static mi_lock_t mi_purge_lock;
+
+enum { MI_PURGE_TRIES = 8 };
 
 void _mi_arena_schedule_purge(mi_arena_t* arena) {
   const int64_t delay = _mi_option_get(mi_option_purge_delay);
@@ -21,10 +24,16 @@ void _mi_arena_schedule_purge(mi_arena_t* arena) {
     return;
   }
   const int64_t now = _mi_prim_clock_ms();
+  // A purger takes deadlines down before it looks at what they stand for, here they are set after that is in place; all
+  // four steps are read-modify-writes in one order for all (seq_cst), so that one of the two sees the other.
+  int64_t deadline = 0;
+  if (atomic_compare_exchange_strong(&arena->purge_deadline, &deadline, now + delay)) {
+    deadline = now + delay;
+  }
   int64_t none = 0;
-  if (mi_atomic_cas_strong_acq_rel(&arena->purge_deadline, &none, now + delay)) {
-    none = 0;
-    mi_atomic_cas_strong_acq_rel(&_mi_arena_purge_due, &none, now + delay);
+  if (mi_atomic_load_relaxed(&_mi_arena_purge_due) == 0 &&
+      atomic_compare_exchange_strong(&_mi_arena_purge_due, &none, deadline)) {
+    mi_atomic_store_release(&_mi_arena_purge_is_news, true);
   }
   if (delay == 0) {
     _mi_arenas_purge(now, false);
@@ -54,8 +63,8 @@ static size_t mi_purge_unit(const mi_arena_t* arena, size_t index) {
   return _mi_max(_mi_os_config.huge_page_size / MI_SLICE_SIZE, 1);
 }
 
-// Purges slices that this thread has claimed, and makes them free again.
-static void mi_purge_claimed(mi_arena_t* arena, size_t index, size_t slices) {
+// Purges slices that this thread has claimed, and makes them free again. False: the system refused; they stay pending.
+static bool mi_purge_claimed(mi_arena_t* arena, size_t index, size_t slices) {
   uint8_t* const start = arena->base + index * MI_SLICE_SIZE;
   const size_t size = slices * MI_SLICE_SIZE;
   bool is_zero = false;
@@ -63,7 +72,9 @@ static void mi_purge_claimed(mi_arena_t* arena, size_t index, size_t slices) {
   if (arena->commit_lazily && _mi_option_get(mi_option_purge_decommits)) {
     done = _mi_os_decommit(start, size);
     if (done) {
-      _mi_bitmap_clear(arena->committed, index, slices);
+      // What was not committed has been counted off just the same.
+      const size_t changed = _mi_bitmap_clear(arena->committed, index, slices);
+      _mi_stat_increase(&_mi_stats.committed, (slices - changed) * MI_SLICE_SIZE);
       is_zero = true;
     }
   } else {
@@ -77,21 +88,33 @@ static void mi_purge_claimed(mi_arena_t* arena, size_t index, size_t slices) {
     _mi_counter_add(&_mi_stats.arena_purges, 1);
   }
   _mi_arena_give_back(arena, index, slices);
+  return done;
 }
 
 void _mi_arena_release_purged(mi_arena_t* arena, size_t index, size_t slices) {
   if (mi_purge_unit(arena, index) > 1) {
     _mi_arena_release(arena, index, slices, false);
   } else {
-    mi_purge_claimed(arena, index, slices);
+    _mi_bitmap_set(arena->purge, index, slices);
+    if (!mi_purge_claimed(arena, index, slices)) {
+      _mi_arena_schedule_purge(arena);
+    }
     _mi_arena_vacate_if_unused(arena);
   }
 }
 
-// Walks the pending runs; each is claimed as far as it is free, purged in one call and given back.
-static void mi_arena_purge(mi_arena_t* arena) {
+// After how long what was left pending is tried again: not at once, or every call would.
+static int64_t mi_purge_again_ms(void) {
+  const int64_t delay = _mi_option_get(mi_option_purge_delay);
+  return delay > 0 ? delay : 1;
+}
+
+// Walks the pending runs; each is claimed as far as it is free, purged in one call and given back. False: some are left.
+static bool mi_arena_purge(mi_arena_t* arena) {
   const size_t count = arena->slice_count;
   const size_t minimal = _mi_max(_mi_option_get_size(mi_option_minimal_purge_size) / MI_SLICE_SIZE, 1);
+  bool complete = true;
+  unsigned tries = 0;
   size_t index = _mi_bitmap_next_set(arena->purge, count, 0);
   while (index < count) {
     size_t end = _mi_bitmap_next_clear(arena->purge, count, index);
@@ -99,13 +122,22 @@ static void mi_arena_purge(mi_arena_t* arena) {
     const size_t unit = mi_purge_unit(arena, index);
     const size_t first = _mi_align_up(index, unit);
     const size_t last = _mi_align_down(end, unit);
-    if (first < last && last - first >= minimal && _mi_bitmap_try_claim(arena->free, first, last - first)) {
-      // Somebody may have used and freed the slices since they were looked at; then they are pending again, or were
-      // purged. Purging them once more is correct either way.
-      mi_purge_claimed(arena, first, last - first);
+    if (first < last && last - first >= minimal) {
+      if (_mi_bitmap_try_claim(arena->free, first, last - first)) {
+        // Somebody may have used and freed the slices since they were looked at; then they are pending again, or were
+        // purged. Purging them once more is correct either way.
+        complete = mi_purge_claimed(arena, first, last - first) && complete;
+      } else if (tries++ < MI_PURGE_TRIES) {
+        // A part was claimed since: look again at what is left of the run.
+        continue;
+      } else {
+        complete = false;
+      }
     }
+    tries = 0;
     index = _mi_bitmap_next_set(arena->purge, count, _mi_max(end, index + 1));
   }
+  return complete;
 }
 
 void _mi_arenas_purge(int64_t now, bool force) {
@@ -115,7 +147,7 @@ void _mi_arenas_purge(int64_t now, bool force) {
     return;
   }
   // Cleared first: what is scheduled from here on sets a deadline of its own.
-  mi_atomic_store_relaxed(&_mi_arena_purge_due, 0);
+  atomic_exchange(&_mi_arena_purge_due, 0);
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
     int64_t deadline = mi_atomic_load_relaxed(&arena->purge_deadline);
@@ -123,12 +155,16 @@ void _mi_arenas_purge(int64_t now, bool force) {
       continue;
     }
     if (force || now >= deadline) {
-      mi_atomic_store_relaxed(&arena->purge_deadline, 0);
-      mi_arena_purge(arena);
-      continue;
+      atomic_exchange(&arena->purge_deadline, 0);
+      if (mi_arena_purge(arena)) {
+        continue;
+      }
+      deadline = _mi_prim_clock_ms() + mi_purge_again_ms();
+      int64_t none = 0;
+      atomic_compare_exchange_strong(&arena->purge_deadline, &none, deadline);
     }
     int64_t none = 0;
-    mi_atomic_cas_strong_acq_rel(&_mi_arena_purge_due, &none, deadline);
+    atomic_compare_exchange_strong(&_mi_arena_purge_due, &none, deadline);
   }
   _mi_lock_release(&mi_purge_lock);
 }

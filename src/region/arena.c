@@ -234,7 +234,10 @@ static bool mi_arena_commit_group(mi_arena_t* arena, size_t group) {
   if (!_mi_os_commit(arena->groups + group * MI_GROUP_META_SIZE, MI_GROUP_META_SIZE)) {
     return false;
   }
-  _mi_bitmap_set(arena->group_ready, group, 1);
+  if (_mi_bitmap_set(arena->group_ready, group, 1) == 0) {
+    // Another thread committed it at the same time, and both were counted.
+    _mi_stat_decrease(&_mi_stats.committed, MI_GROUP_META_SIZE);
+  }
   return true;
 }
 
@@ -253,7 +256,9 @@ static bool mi_arena_commit_run(mi_arena_t* arena, size_t index, size_t slices) 
   if (!_mi_os_commit(arena->base + index * MI_SLICE_SIZE, slices * MI_SLICE_SIZE)) {
     return false;
   }
-  _mi_bitmap_set(arena->committed, index, slices);
+  // Some slices may have been committed before; they were counted then.
+  const size_t fresh = _mi_bitmap_set(arena->committed, index, slices);
+  _mi_stat_decrease(&_mi_stats.committed, (slices - fresh) * MI_SLICE_SIZE);
   return true;
 }
 
@@ -276,17 +281,25 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
   size_t hint = mi_atomic_load_relaxed(&arena->hint);
   const size_t first = _mi_bitmap_next_set(arena->free, arena->slice_count, hint);
   if (first > hint) {
-    // Fails when a run below was given back meanwhile: then the hint is right as it is.
     mi_atomic_cas_weak_relaxed(&arena->hint, &hint, first);
   }
-  size_t from = apart ? _mi_max(first, arena->slice_count / MI_ARENA_APART_SHARE) : first;
-  while (_mi_bitmap_find(arena->free, arena->slice_count, from, slices, align, phase, index)) {
-    if (_mi_bitmap_try_claim(arena->free, *index, slices)) {
-      return true;
+  const size_t wanted = apart ? _mi_max(first, arena->slice_count / MI_ARENA_APART_SHARE) : first;
+  size_t from = wanted;
+  bool again = false;
+  for (;;) {
+    while (_mi_bitmap_find(arena->free, arena->slice_count, from, slices, align, phase, index)) {
+      if (_mi_bitmap_try_claim(arena->free, *index, slices)) {
+        return true;
+      }
+      from = *index + 1;
     }
-    from = *index + 1;
+    if (again || wanted == 0) {
+      return false;
+    }
+    // The hint may be late, and what was to lie apart may have to lie anywhere.
+    again = true;
+    from = 0;
   }
-  return apart && mi_arena_find(arena, slices, align, phase, false, index);
 }
 
 static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t align, bool apart, mi_run_t* run) {
@@ -334,9 +347,12 @@ bool _mi_arena_claim(size_t slices, size_t align, bool apart, mi_run_t* run) {
     return true;
   }
   _mi_lock_acquire(&mi_arenas.lock);
-  // Another thread may have added an arena while this one waited. An arena may start a slice short of the alignment.
-  const bool claimed = mi_arenas_try_claim(slices, align, apart, run) ||
-      (mi_arena_add(slices + (align >> MI_SLICE_SHIFT) - 1) && mi_arenas_try_claim(slices, align, apart, run));
+  // Another thread may have added an arena while this one waited, and others may use up what this one adds. An arena may
+  // start a slice short of the alignment.
+  bool claimed = mi_arenas_try_claim(slices, align, apart, run);
+  while (!claimed && mi_arena_add(slices + (align >> MI_SLICE_SHIFT) - 1)) {
+    claimed = mi_arenas_try_claim(slices, align, apart, run);
+  }
   _mi_lock_release(&mi_arenas.lock);
   return claimed;
 }

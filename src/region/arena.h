@@ -21,7 +21,7 @@ struct mi_arena_s {
   bool commit_lazily;               // slices and groups are committed when first claimed
   _Atomic(bool) vacant;             // its memory was given back; only the metadata is there, for the next reservation
   bool is_first;                    // the process's first arena: its first group never holds huge OS pages
-  _Atomic(size_t) hint;             // no free slice lies below
+  _Atomic(size_t) hint;             // where searches begin: mostly, no free slice lies below
   _Atomic(int64_t) purge_deadline;  // 0: nothing pending
   mi_bitmap_word_t* free;           // may be claimed
   mi_bitmap_word_t* committed;      // readable and writable
@@ -70,6 +70,9 @@ mi_arena_t* _mi_arena_at(size_t i);
 
 // When the next purge is due (ms of the monotonic clock), 0 when nothing is pending.
 extern _Atomic(int64_t) _mi_arena_purge_due;
+
+// Set when that becomes due from nothing pending; whoever clears it tells the threads.
+extern _Atomic(bool) _mi_arena_purge_is_news;
 
 // Purges what is due at `now`, or everything pending when forced. Skipped when another thread is at it, unless forced.
 void _mi_arenas_purge(int64_t now, bool force);

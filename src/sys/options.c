@@ -183,8 +183,8 @@ static bool mi_parse_kib(const char* text, long* value) {
     return false;
   }
   const uint64_t max = MI_ALLOC_SIZE_MAX;
-  const uint64_t limited = negative ? 0 : bytes < max ? bytes
-                                                      : max;
+  const uint64_t magnitude = bytes < max ? bytes : max;
+  const uint64_t limited = negative ? 0 : magnitude;
   *value = (long)(limited / MI_KIB + (limited % MI_KIB != 0));
   return true;
 }
@@ -192,7 +192,13 @@ static bool mi_parse_kib(const char* text, long* value) {
 bool _mi_option_parse(const char* text, mi_option_kind_t kind, long* value) {
   static const mi_word_t switches[] = {{"", 1}, {"true", 1}, {"yes", 1}, {"on", 1}, {"false", 0}, {"no", 0}, {"off", 0}};
   static const mi_word_t actions[] = {
-      {"abort", MI_ON_VIOLATION_ABORT}, {"0", MI_ON_VIOLATION_ABORT}, {"report", MI_ON_VIOLATION_REPORT}, {"1", MI_ON_VIOLATION_REPORT}, {"ignore", MI_ON_VIOLATION_IGNORE}, {"2", MI_ON_VIOLATION_IGNORE}};
+      {"abort", MI_ON_VIOLATION_ABORT},
+      {"0", MI_ON_VIOLATION_ABORT},
+      {"report", MI_ON_VIOLATION_REPORT},
+      {"1", MI_ON_VIOLATION_REPORT},
+      {"ignore", MI_ON_VIOLATION_IGNORE},
+      {"2", MI_ON_VIOLATION_IGNORE},
+  };
   if (kind == MI_OPTION_ACTION) {
     return mi_parse_word(text, actions, sizeof(actions) / sizeof(actions[0]), value);
   }

@@ -127,6 +127,19 @@ void _mi_os_release(mi_os_block_t* os) {
   *os = (mi_os_block_t){NULL, 0, 0};
 }
 
+bool _mi_os_trim(mi_os_block_t* os, size_t new_size) {
+  const size_t extra = os->size - new_size;
+  if (!_mi_os_config.has_partial_release || _mi_prim_release((uint8_t*)os->base + new_size, extra) != 0) {
+    return false;
+  }
+  const size_t committed = os->committed - _mi_min(os->committed, new_size);
+  _mi_stat_decrease(&_mi_stats.reserved, extra);
+  _mi_stat_decrease(&_mi_stats.committed, committed);
+  os->size = new_size;
+  os->committed -= committed;
+  return true;
+}
+
 void* _mi_os_grow(mi_os_block_t* os, size_t new_size, bool may_move) {
   mi_assert_internal(new_size >= os->size && new_size % _mi_os_page_size() == 0);
   void* p;

@@ -51,6 +51,10 @@ void _mi_os_release_permanent(void);
 // Gives a reservation back, whole.
 void _mi_os_release(mi_os_block_t* os);
 
+// Gives the end of a reservation without guards back, so that it is `new_size` bytes, a multiple of the OS page. False:
+// the system only releases what it reserved.
+bool _mi_os_trim(mi_os_block_t* os, size_t new_size);
+
 // In all that follow `p` and `size` are multiples of the OS page, inside one reservation; false means that nothing
 // changed.
 

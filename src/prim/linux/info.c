@@ -141,7 +141,7 @@ static bool mi_info_has_overcommit(size_t page_size, size_t memory_with_swap) {
     return text[0] == '0' || text[0] == '1';
   }
   size_t size;
-  void* p;
+  void* p = NULL;
   if (memory_with_swap == 0 || _mi_mul_overflow(memory_with_swap, 2, &size)) {
     return false;
   }

@@ -32,14 +32,9 @@ static int mi_mem_set_protection(void* addr, size_t size, int prot) {
   return mi_syscall_error(mi_syscall3(SYS_mprotect, mi_syscall_arg(addr), (long)size, prot));
 }
 
-// The kernel takes a new address only with MREMAP_FIXED.
-static int mi_mem_remap(void* addr, size_t old_size, size_t new_size, int flags, void* to, void** new_addr) {
-  const long result = mi_syscall6(SYS_mremap, mi_syscall_arg(addr), (long)old_size, (long)new_size, flags, mi_syscall_arg(to), 0);
-  if (mi_syscall_failed(result)) {
-    return mi_syscall_error(result);
-  }
-  *new_addr = (void*)(uintptr_t)result;
-  return 0;
+// The kernel's own result. It takes a new address only with MREMAP_FIXED.
+static long mi_mem_remap(void* addr, size_t old_size, size_t new_size, int flags, void* to) {
+  return mi_syscall6(SYS_mremap, mi_syscall_arg(addr), (long)old_size, (long)new_size, flags, mi_syscall_arg(to), 0);
 }
 
 int _mi_prim_reserve(size_t size, bool commit, void** addr) {
@@ -92,7 +87,11 @@ int _mi_prim_protect(void* addr, size_t size, bool readable) {
 int _mi_prim_unprotect(void* addr, size_t size) { return mi_mem_set_protection(addr, size, PROT_READ | PROT_WRITE); }
 
 int _mi_prim_grow(void* addr, size_t old_size, size_t new_size, bool may_move, void** new_addr) {
-  const int err = mi_mem_remap(addr, old_size, new_size, may_move ? MI_MREMAP_MAYMOVE : 0, NULL, new_addr);
+  const long result = mi_mem_remap(addr, old_size, new_size, may_move ? MI_MREMAP_MAYMOVE : 0, NULL);
+  const int err = mi_syscall_error(result);
+  if (err == 0) {
+    *new_addr = (void*)(uintptr_t)result;
+  }
   if (err == EINVAL) {
     // Arguments that are right otherwise: more than the address space has.
     return ENOMEM;
@@ -113,19 +112,20 @@ static void mi_mem_copy_back(void* to, const void* from, size_t size) {
 // several mappings, a limit, a charge) would leave a hole there for any thread's mmap to fall into. The first move, to
 // where the kernel likes, meets all of those reasons and touches nothing; the second can fail only before it unmaps.
 int _mi_prim_move(void* from, void* to, size_t size) {
-  void* between = NULL;
-  const int err = mi_mem_remap(from, size, size, MI_MREMAP_MAYMOVE | MI_MREMAP_DONTUNMAP, NULL, &between);
-  if (err != 0) {
+  const long result = mi_mem_remap(from, size, size, MI_MREMAP_MAYMOVE | MI_MREMAP_DONTUNMAP, NULL);
+  if (mi_syscall_failed(result)) {
     // EINVAL: a kernel before 5.7 does not know the flag.
+    const int err = mi_syscall_error(result);
     return err == EINVAL || err == ENOSYS ? ENOTSUP : err;
   }
-  void* p;
-  const int failed = mi_mem_remap(between, size, size, MI_MREMAP_MAYMOVE | MI_MREMAP_FIXED, to, &p);
-  if (failed != 0 && mi_mem_remap(between, size, size, MI_MREMAP_MAYMOVE | MI_MREMAP_FIXED, from, &p) != 0) {
+  void* const between = (void*)(uintptr_t)result;
+  const int flags = MI_MREMAP_MAYMOVE | MI_MREMAP_FIXED;
+  const int err = mi_syscall_error(mi_mem_remap(between, size, size, flags, to));
+  if (err != 0 && mi_syscall_failed(mi_mem_remap(between, size, size, flags, from))) {
     mi_mem_copy_back(from, between, size);
     (void)_mi_prim_release(between, size);
   }
-  return failed;
+  return err;
 }
 
 int _mi_prim_huge_page_advice(void* addr, size_t size, bool allow) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <semaphore.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "src/prim/prim.h"
 
@@ -18,7 +19,8 @@ static sem_t* mi_exit_seen;
 void _mi_prim_exit_watch(size_t page_size) {
   const int saved_errno = errno;
   void* page = NULL;
-  if (mi_exit_seen == NULL && _mi_prim_reserve(page_size, true, &page) == 0) {
+  // The thread sanitizer's own wrapper of such handlers takes one without an object for one of another shape.
+  if (!MI_TSAN_BUILD && mi_exit_seen == NULL && _mi_prim_reserve(page_size, true, &page) == 0) {
     sem_t* const seen = page;
     if (sem_init(seen, 0, 0) == 0 && __cxa_atexit((void (*)(void*))(void (*)(void))sem_post, seen, NULL) == 0) {
       mi_exit_seen = seen;
@@ -30,4 +32,17 @@ void _mi_prim_exit_watch(size_t page_size) {
 bool _mi_prim_is_exiting(void) {
   int posts = 0;
   return mi_exit_seen == NULL || sem_getvalue(mi_exit_seen, &posts) != 0 || posts > 0;
+}
+
+bool _mi_prim_c_library_asks(bool (*is_ours)(const void* p)) {
+  const int saved_errno = errno;
+  // The name malloc may mean this copy inside its own object. A stream is what the C library allocates for itself.
+  char byte = 0;
+  FILE* const stream = fmemopen(&byte, sizeof(byte), "r");
+  const bool ours = stream == NULL || is_ours(stream);
+  if (stream != NULL) {
+    (void)fclose(stream);
+  }
+  errno = saved_errno;
+  return ours;
 }

@@ -8,13 +8,6 @@
 
 #include "src/prim/prim.h"
 
-// What POSIX demands is what is left where the header does not say.
-#if defined(PTHREAD_DESTRUCTOR_ITERATIONS)
-enum { MI_THREAD_EXIT_ROUNDS = PTHREAD_DESTRUCTOR_ITERATIONS };
-#else
-enum { MI_THREAD_EXIT_ROUNDS = 4 };
-#endif
-
 static pthread_key_t mi_thread_key;
 static _Atomic(bool) mi_thread_has_key;
 
@@ -44,8 +37,6 @@ void _mi_prim_thread_on_exit_done(void) {
     (void)pthread_key_delete(mi_thread_key);
   }
 }
-
-unsigned _mi_prim_thread_exit_rounds(void) { return MI_THREAD_EXIT_ROUNDS; }
 
 bool _mi_prim_fork_hooks(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   const int saved_errno = errno;

@@ -1,0 +1,221 @@
+// Owns: fork at any time: with threads that allocate, in any thread, two at once, in handlers, again in the child, without handlers.
+// May include: test/lib, POSIX.
+// Called by: rows of test/contract/rows.txt.
+// Invariants: a child that does not end in time is a hang and is killed; children leave by _exit.
+// Flags: -pthread -fno-builtin
+#define _GNU_SOURCE 1
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include "test/lib/child.h"
+#include "test/lib/rss.h"
+#include "test/lib/test.h"
+
+enum { WORKERS = 4, SLOTS = 256, CHILD_MS = 10000 };
+
+static volatile int stop;
+static void* shared[WORKERS][SLOTS];  // blocks of the workers; each slot is exchanged atomically
+
+static void churn(uint64_t* seed, int steps) {
+  for (int i = 0; i < steps; i++) {
+    const size_t w = mi_test_random(seed) % WORKERS, s = mi_test_random(seed) % SLOTS;
+    const uint64_t r = mi_test_random(seed);
+    const size_t n = 16 + (size_t)(r >> 8) % (r % 256 == 0 ? 2000000 : (r % 16 == 0 ? 50000 : 800));
+    void* p = malloc(n);
+    if (p == NULL) continue;
+    memset(p, 1, 16);
+    // Also another worker's blocks: frees cross threads.
+    free(__atomic_exchange_n(&shared[w][s], p, __ATOMIC_ACQ_REL));
+  }
+}
+
+static void* worker(void* arg) {
+  uint64_t seed = (uintptr_t)arg;
+  while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) churn(&seed, 100);
+  return NULL;
+}
+
+// What every child does at once: allocate all sizes, free what the parent's threads left, start a thread, leave.
+static void child_work(bool with_thread) {
+  uint64_t seed = (uint64_t)getpid();
+  churn(&seed, 300);
+  for (size_t n = 1; n < 5000000; n *= 3) {
+    char* p = (char*)malloc(n);
+    if (p == NULL) _exit(10);
+    p[0] = p[n - 1] = 1;
+    p = (char*)realloc(p, n * 2);
+    if (p == NULL) _exit(11);
+    free(p);
+  }
+  for (size_t w = 0; w < WORKERS; w++) {
+    for (size_t s = 0; s < SLOTS; s++) free(__atomic_exchange_n(&shared[w][s], NULL, __ATOMIC_ACQ_REL));
+  }
+  if (with_thread) {
+    pthread_t t;
+    stop = 1;
+    if (pthread_create(&t, NULL, worker, (void*)1) != 0) _exit(12);
+    pthread_join(t, NULL);
+  }
+}
+
+static void check_child(pid_t pid, const char* what) {
+  if (!MI_CHECK_MSG(pid > 0, "%s: fork", what)) return;
+  int status = 0;
+  for (int ms = 0; ms < CHILD_MS; ms++) {
+    const pid_t got = waitpid(pid, &status, WNOHANG);
+    if (got == pid) {
+      MI_CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s: the child ended with status 0x%x", what, (unsigned)status);
+      return;
+    }
+    mi_test_sleep_ms(1);
+  }
+  kill(pid, SIGKILL);
+  waitpid(pid, &status, 0);
+  MI_CHECK_MSG(false, "%s: the child hung", what);
+}
+
+static void fork_and_check(const char* what, bool with_thread) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    child_work(with_thread);
+    _exit(0);
+  }
+  check_child(pid, what);
+}
+
+static pthread_t workers[WORKERS];
+
+static void start_workers(void) {
+  stop = 0;
+  for (uintptr_t i = 0; i < WORKERS; i++) MI_REQUIRE(pthread_create(&workers[i], NULL, worker, (void*)(i + 5)) == 0);
+}
+
+static void stop_workers(void) {
+  __atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+  for (int i = 0; i < WORKERS; i++) pthread_join(workers[i], NULL);
+}
+
+MI_TEST(alone) {
+  for (int i = 0; i < 20; i++) fork_and_check("no threads", i % 2 == 0);
+}
+
+MI_TEST(beside_threads) {
+  start_workers();
+  for (int i = 0; i < 100; i++) fork_and_check("beside threads", i % 4 == 0);
+  stop_workers();
+}
+
+static void* forking_thread(void* arg) {
+  for (int i = 0; i < 25; i++) fork_and_check((const char*)arg, i % 4 == 0);
+  return NULL;
+}
+
+MI_TEST(two_at_once) {
+  start_workers();
+  pthread_t t[3];
+  for (int i = 0; i < 3; i++) {
+    char* name = strdup("several forks at once");
+    MI_REQUIRE(pthread_create(&t[i], NULL, forking_thread, name) == 0);
+  }
+  for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
+  stop_workers();
+}
+
+static void grandchildren(int depth) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    child_work(depth % 2 == 0);
+    if (depth > 0) grandchildren(depth - 1);
+    _exit(mi_test_failure_count() > 0);
+  }
+  check_child(pid, "a fork in a forked child");
+}
+
+MI_TEST(again_in_the_child) {
+  start_workers();
+  for (int i = 0; i < 10; i++) grandchildren(3);
+  stop_workers();
+}
+
+static int handler_runs;
+static bool handlers_on;
+static void* handler_block;
+
+static void use_in_handler(void) {
+  if (!handlers_on) return;
+  handler_runs++;
+  for (size_t n = 8; n < 3000000; n *= 4) {
+    char* p = (char*)malloc(n);
+    MI_CHECK(p != NULL);
+    if (p != NULL) p[0] = 1;
+    free(p);
+  }
+  void* p = handler_block;
+  handler_block = malloc(100);
+  free(p);
+}
+
+// As a library would that is loaded before us: its prepare handler runs after ours, its child handler before.
+__attribute__((constructor(101))) static void register_early(void) { pthread_atfork(use_in_handler, use_in_handler, use_in_handler); }
+
+MI_TEST(handlers_that_allocate) {
+  // And one that is registered late: its prepare handler runs before ours.
+  pthread_atfork(use_in_handler, use_in_handler, use_in_handler);
+  handlers_on = true;
+  fork_and_check("handlers that allocate", true);
+  start_workers();
+  for (int i = 0; i < 50; i++) fork_and_check("handlers that allocate, beside threads", i % 4 == 0);
+  pthread_t t[2];
+  for (int i = 0; i < 2; i++) {
+    char* name = strdup("handlers that allocate, two forks at once");
+    MI_REQUIRE(pthread_create(&t[i], NULL, forking_thread, name) == 0);
+  }
+  for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
+  stop_workers();
+  handlers_on = false;
+  MI_CHECK(handler_runs > 0);
+}
+
+MI_TEST(without_handlers) {
+  // A raw clone runs no handler. With one thread the child must be whole all the same.
+  for (int i = 0; i < 20; i++) {
+    void* p = malloc(1000);
+    mi_test_fill(p, 1000, 8);
+#if defined(SYS_fork)
+    const pid_t pid = (pid_t)syscall(SYS_fork);
+#else
+    const pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+#endif
+    if (pid == 0) {
+      if (!mi_test_filled(p, 1000, 8)) _exit(20);
+      child_work(false);
+      free(p);
+      _exit(0);
+    }
+    check_child(pid, "a raw fork");
+    free(p);
+  }
+}
+
+MI_TEST(child_frees_and_exits) {
+  // The child leaves through exit: handlers, destructors and the allocator's own end run in it.
+  start_workers();
+  for (int i = 0; i < 20; i++) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      child_work(false);
+      exit(0);
+    }
+    check_child(pid, "exit in the child");
+  }
+  stop_workers();
+}
+
+MI_TEST(parent_is_whole_afterwards) {
+  const size_t rss = mi_test_rss();
+  for (int i = 0; i < 30; i++) fork_and_check("flat", false);
+  MI_CHECK_MSG(mi_test_rss() <= rss + (4 << 20), "RSS from %zu to %zu KiB", rss >> 10, mi_test_rss() >> 10);
+  child_work(true);
+}
+
+MI_TEST_MAIN()

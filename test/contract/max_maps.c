@@ -1,0 +1,143 @@
+// Owns: life when the number of mappings (vm.max_map_count) is used up: guards may be missing, memory is still given.
+// May include: test/lib, POSIX.
+// Called by: rows of test/contract/rows.txt.
+// Invariants: the mappings used up are this program's own, by alternating protection; they end with the process.
+// Flags: -pthread -fno-builtin
+#define _GNU_SOURCE 1
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "test/lib/rss.h"
+#include "test/lib/test.h"
+
+static char* area;
+static size_t area_pages, page;
+
+// Splits an area until no mapping is left; then gives `spare` of them back.
+static void use_up(size_t spare) {
+  page = (size_t)sysconf(_SC_PAGESIZE);
+  long max = 65530;
+  FILE* f = fopen("/proc/sys/vm/max_map_count", "r");
+  if (f != NULL) {
+    if (fscanf(f, "%ld", &max) != 1) max = 65530;
+    fclose(f);
+  }
+  if (max > 2000000) {
+    MI_TEST_SKIP("vm.max_map_count is %ld, too much to use up", max);
+    _exit(mi_test_status());
+  }
+  area_pages = (size_t)max + 100;
+  area = (char*)mmap(NULL, area_pages * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  MI_REQUIRE(area != MAP_FAILED);
+  size_t i = 1;
+  while (i + 1 < area_pages && mprotect(area + i * page, page, PROT_READ) == 0) i += 2;
+  MI_REQUIRE(i + 1 < area_pages);
+  // One more page next to the last unused one takes the odd mapping that may be left; it may fail.
+  for (size_t k = 0; k < spare / 2; k++) {
+    i -= 2;
+    MI_REQUIRE(mprotect(area + i * page, page, PROT_NONE) == 0);
+  }
+}
+
+static void give_back(void) { munmap(area, area_pages * page); }
+
+enum { N = 4096 };
+static void* blocks[N];
+static size_t lens[N];
+
+// Allocates and frees many blocks; returns how many were refused.
+static size_t work(uint64_t seed, size_t max_size, int steps) {
+  size_t refused = 0;
+  for (int i = 0; i < steps; i++) {
+    const size_t k = mi_test_random(&seed) % N;
+    if (blocks[k] != NULL) {
+      MI_CHECK(mi_test_filled(blocks[k], lens[k], k));
+      free(blocks[k]);
+    }
+    lens[k] = mi_test_random(&seed) % max_size;
+    errno = 0;
+    blocks[k] = malloc(lens[k]);
+    if (blocks[k] == NULL) {
+      MI_CHECK_EQ(errno, ENOMEM);
+      refused++;
+      continue;
+    }
+    mi_test_fill(blocks[k], lens[k], k);
+  }
+  for (size_t k = 0; k < N; k++) {
+    if (blocks[k] != NULL) MI_CHECK(mi_test_filled(blocks[k], lens[k], k));
+    free(blocks[k]);
+    blocks[k] = NULL;
+  }
+  return refused;
+}
+
+MI_TEST(nearly_used_up) {
+  // With a few left everything must be given: guards and commits stay within what there is.
+  use_up(200);
+  MI_CHECK_EQ(work(1, 2000, 50000), 0);
+  MI_CHECK_EQ(work(2, 60000, 10000), 0);
+  MI_CHECK_EQ(work(3, 600000, 1500), 0);
+  for (size_t n = 1 << 20; n <= 64 << 20; n *= 2) {
+    char* p = (char*)malloc(n);
+    MI_CHECK_MSG(p != NULL, "%zu", n);
+    if (p != NULL) p[0] = p[n - 1] = 1;
+    free(p);
+  }
+  give_back();
+}
+
+MI_TEST(used_up) {
+  // A block from before, so the first arena is there.
+  free(malloc(100));
+  use_up(0);
+  // Small blocks come from what is reserved already.
+  const size_t refused = work(4, 1000, 30000);
+  MI_CHECK_MSG(refused == 0, "%zu small blocks were refused", refused);
+  // Larger ones may be refused, each with ENOMEM, and nothing is lost.
+  work(5, 100000, 3000);
+  work(6, 3000000, 300);
+  give_back();
+  MI_CHECK_EQ(work(7, 100000, 3000), 0);
+}
+
+static void* thread_work(void* arg) {
+  for (int i = 0; i < 2000; i++) {
+    void* p = malloc(200);
+    MI_CHECK(p != NULL);
+    free(p);
+  }
+  return arg;
+}
+
+MI_TEST(threads_when_nearly_used_up) {
+  use_up(200);
+  for (int i = 0; i < 20; i++) {
+    pthread_t t[4];
+    for (int k = 0; k < 4; k++) MI_REQUIRE(pthread_create(&t[k], NULL, thread_work, NULL) == 0);
+    for (int k = 0; k < 4; k++) pthread_join(t[k], NULL);
+  }
+  give_back();
+}
+
+MI_TEST(mappings_stay_few) {
+  // Freed and purged memory in a checkered order must not leave a mapping for each piece.
+  const size_t before = mi_test_mappings();
+  enum { M = 20000 };
+  static void* p[M];
+  for (size_t i = 0; i < M; i++) {
+    p[i] = malloc(30000);
+    MI_REQUIRE(p[i] != NULL);
+    memset(p[i], 1, 30000);
+  }
+  for (size_t i = 0; i < M; i++) {
+    if (i % 8 != 0) free(p[i]);
+  }
+  mi_test_sleep_ms(300);
+  for (int i = 0; i < 100; i++) free(malloc(70000));
+  const size_t middle = mi_test_mappings();
+  MI_CHECK_MSG(middle <= before + 2500, "%zu mappings, %zu before", middle, before);
+  for (size_t i = 0; i < M; i += 8) free(p[i]);
+}
+
+MI_TEST_MAIN()

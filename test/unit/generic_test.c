@@ -1,0 +1,157 @@
+// Owns: tests of heap/generic: retired pages, pages that others emptied, purging by whoever calls next, the late theap.
+// May include: everything.
+// Called by: the test runner, under every variant.
+// Invariants: deadlines are short, and waited for.
+#include <pthread.h>
+
+#include "src/alloc/alloc.h"
+#include "src/heap/process.h"
+#include "src/prim/prim.h"
+#include "src/sys/options.h"
+#include "src/sys/stats.h"
+#include "test/lib/test.h"
+
+enum { DELAY = 50, MANY = 4000 };
+
+static int64_t mi_generic_test_pages(void) { return _mi_stat_view(&_mi_stats.pages).current; }
+
+static void mi_generic_test_wait(void) { usleep((DELAY + 20) * 1000); }
+
+static void* mi_generic_test_blocks[MANY];
+
+static void mi_generic_test_alloc(size_t size, int count) {
+  for (int i = 0; i < count; i++) {
+    mi_generic_test_blocks[i] = _mi_alloc(size);
+    MI_REQUIRE(mi_generic_test_blocks[i] != NULL);
+  }
+}
+
+static void* mi_generic_test_free(void* arg) {
+  const int count = *(const int*)arg;
+  for (int i = 0; i < count; i++) {
+    _mi_free(mi_generic_test_blocks[i]);
+  }
+  return NULL;
+}
+
+static void mi_generic_test_free_elsewhere(int count) {
+  pthread_t thread;
+  MI_REQUIRE(pthread_create(&thread, NULL, &mi_generic_test_free, &count) == 0);
+  pthread_join(thread, NULL);
+}
+
+static const size_t mi_generic_test_sizes[] = {16, 64, 1000, 1500, 5000, 20000};
+enum { SIZES = sizeof(mi_generic_test_sizes) / sizeof(mi_generic_test_sizes[0]) };
+
+// The first call after the deadline gives back what has not been reused.
+MI_TEST(retired_pages_go_at_their_deadline) {
+  _mi_option_set(mi_option_purge_delay, DELAY);
+  void* const keep = _mi_alloc(48);
+  _mi_collect(true);
+  const int64_t pages = mi_generic_test_pages();
+  for (size_t i = 0; i < SIZES; i++) {
+    mi_generic_test_alloc(mi_generic_test_sizes[i], MANY / 8);
+    int count = MANY / 8;
+    mi_generic_test_free(&count);
+  }
+  mi_generic_test_wait();
+  _mi_free(_mi_alloc(48));
+  MI_CHECK_EQ(mi_generic_test_pages(), pages);
+  _mi_free(keep);
+}
+
+// Another thread frees everything; the owner goes on in the class, and keeps no empty page beyond the deadline.
+MI_TEST(pages_that_others_emptied_go_too) {
+  for (size_t i = 0; i < SIZES; i++) {
+    _mi_collect(true);
+    const int64_t pages = mi_generic_test_pages();
+    mi_generic_test_alloc(mi_generic_test_sizes[i], MANY);
+    mi_generic_test_free_elsewhere(MANY);
+    void* kept[8];
+    for (int k = 0; k < 8; k++) {
+      kept[k] = _mi_alloc(mi_generic_test_sizes[i]);
+    }
+    // Calls on and off the fast path, before and after the deadline.
+    for (int k = 0; k < 4; k++) {
+      mi_generic_test_wait();
+      _mi_free(_mi_alloc(mi_generic_test_sizes[i]));
+      _mi_free(_mi_alloc(100000));
+    }
+    MI_CHECK_MSG(mi_generic_test_pages() <= pages + 3, "blocks of %zu bytes: %lld pages held by 8 blocks", mi_generic_test_sizes[i],
+                 (long long)(mi_generic_test_pages() - pages));
+    for (int k = 0; k < 8; k++) {
+      _mi_free(kept[k]);
+    }
+  }
+}
+
+// A thread leaves memory pending and ends. The next call of any other thread after the deadline purges it.
+
+static void* mi_generic_test_leave_pending(void* arg) {
+  void* const p = _mi_alloc(8 * (size_t)MI_MIB);
+  memset(p, 1, 8 * (size_t)MI_MIB);
+  _mi_free(p);
+  return arg;
+}
+
+MI_TEST(the_next_call_of_any_thread_purges) {
+  _mi_option_set(mi_option_purge_delay, DELAY);
+  _mi_collect(true);
+  // This thread is armed, with free blocks ready.
+  void* const keep = _mi_alloc(48);
+  for (int i = 0; i < 10; i++) {
+    _mi_free(_mi_alloc(48));
+  }
+  pthread_t thread;
+  MI_REQUIRE(pthread_create(&thread, NULL, &mi_generic_test_leave_pending, NULL) == 0);
+  pthread_join(thread, NULL);
+  MI_CHECK(mi_atomic_load_relaxed(&_mi_arena_purge_due) != 0);
+  mi_generic_test_wait();
+  _mi_free(_mi_alloc(48));
+  MI_CHECK_EQ(mi_atomic_load_relaxed(&_mi_arena_purge_due), 0);
+  _mi_free(keep);
+}
+
+// Calls 10 ms apart on the fast path: what is due is not passed over for more than a few of them.
+MI_TEST(a_slow_caller_purges) {
+  _mi_collect(true);
+  void* const keep = _mi_alloc(64);
+  void* const p = _mi_alloc(8 * (size_t)MI_MIB);
+  memset(p, 1, 8 * (size_t)MI_MIB);
+  _mi_free(p);
+  int calls = 0;
+  while (mi_atomic_load_relaxed(&_mi_arena_purge_due) != 0 && calls < 200) {
+    usleep(10000);
+    void* const q = _mi_alloc(64);
+    calls += _mi_prim_clock_ms() >= mi_atomic_load_relaxed(&_mi_arena_purge_due);
+    _mi_free(q);
+  }
+  MI_CHECK_MSG(calls <= 4, "%d calls after the deadline", calls);
+  _mi_free(keep);
+}
+
+// Zeroes on every path: fresh, reused, freed by others, purged.
+MI_TEST(zeroed_blocks_are_zero) {
+  for (int round = 0; round < 4; round++) {
+    for (size_t i = 0; i < SIZES; i++) {
+      for (int k = 0; k < 300; k++) {
+        unsigned char* const p = _mi_alloc_zero(mi_generic_test_sizes[i]);
+        MI_REQUIRE(p != NULL);
+        MI_CHECK(mi_test_all_bytes(p, _mi_usable_size(p), 0));
+        memset(p, 0xee, _mi_usable_size(p));
+        mi_generic_test_blocks[k] = p;
+      }
+      int count = 300;
+      if (round % 2 == 0) {
+        mi_generic_test_free(&count);
+      } else {
+        mi_generic_test_free_elsewhere(300);
+      }
+    }
+    if (round == 1) {
+      _mi_collect(true);
+    }
+  }
+}
+
+MI_TEST_MAIN()

@@ -1,0 +1,229 @@
+// Owns: tests of sys/options: the table against the public numbers, texts, who may set what, and the environment.
+// May include: everything.
+// Called by: the test runner, under every variant; itself, with "print", under an environment.
+// Invariants: environments are tried in new processes, as one reads its own only once.
+#include "src/sys/options.h"
+
+#include <limits.h>
+
+#include "test/lib/child.h"
+#include "test/lib/test.h"
+
+MI_TEST(defaults) {
+  int count = 0;
+#define OPTION(number, name, default, kind, old_name, documentation)          \
+  MI_CHECK_EQ(mi_option_##name, number);                                      \
+  MI_CHECK_STREQ(_mi_option_name(mi_option_##name), #name);                   \
+  MI_CHECK(sizeof(documentation) > 10 && sizeof(old_name) + 9 < 64);          \
+  if (!_mi_option_is_set(mi_option_##name)) {                                 \
+    MI_CHECK_MSG(_mi_option_get(mi_option_##name) == (default), "%s", #name); \
+  }                                                                           \
+  count++;
+#include "policy/options.def"
+#undef OPTION
+  MI_CHECK(count >= 18);
+  MI_CHECK_EQ(_mi_option_get(mi_option_on_violation), MI_VIOLATION_ABORTS ? 0 : 1);
+  MI_CHECK_EQ(_mi_option_get_size(mi_option_arena_reserve), sizeof(void*) > 4 ? 1U << 30 : 1U << 27);
+}
+
+MI_TEST(no_option) {
+  static const int numbers[] = {-1, 3, 63, _mi_option_last, INT_MAX, INT_MIN};
+  for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    const mi_option_t option = (mi_option_t)numbers[i];
+    _mi_option_set(option, 5);
+    _mi_option_set_default(option, 5);
+    MI_CHECK_EQ(_mi_option_get(option), 0);
+    MI_CHECK_EQ(_mi_option_get_size(option), 0);
+    MI_CHECK(!_mi_option_is_set(option));
+    MI_CHECK(_mi_option_name(option) == NULL);
+  }
+}
+
+MI_TEST(setting) {
+  const mi_option_t option = mi_option_page_max_candidates;
+  MI_CHECK(!_mi_option_is_set(option));
+  _mi_option_set_default(option, 6);
+  MI_CHECK_EQ(_mi_option_get(option), 6);
+  MI_CHECK(!_mi_option_is_set(option));
+  _mi_option_set(option, 7);
+  MI_CHECK_EQ(_mi_option_get(option), 7);
+  MI_CHECK(_mi_option_is_set(option));
+  _mi_option_set_default(option, 8);
+  MI_CHECK_EQ(_mi_option_get(option), 7);
+  MI_CHECK_EQ(_mi_option_get_clamp(option, 1, 3), 3);
+  MI_CHECK_EQ(_mi_option_get_clamp(option, 9, 11), 9);
+  MI_CHECK_EQ(_mi_option_get_clamp(option, 1, 100), 7);
+}
+
+MI_TEST(sizes) {
+  const long before = _mi_option_get(mi_option_minimal_purge_size);
+  static const struct {
+    long value;
+    size_t size;
+  } rows[] = {{0, 0}, {1, 1024}, {-1, 0}, {LONG_MIN, 0}, {LONG_MAX, (size_t)PTRDIFF_MAX / 1024 * 1024}};
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    _mi_option_set(mi_option_minimal_purge_size, rows[i].value);
+    MI_CHECK_EQ(_mi_option_get_size(mi_option_minimal_purge_size), rows[i].size);
+  }
+  _mi_option_set(mi_option_minimal_purge_size, before);
+  const long retain = _mi_option_get(mi_option_page_full_retain);
+  _mi_option_set(mi_option_page_full_retain, -3);
+  MI_CHECK_EQ(_mi_option_get_size(mi_option_page_full_retain), 0);
+  _mi_option_set(mi_option_page_full_retain, retain);
+}
+
+MI_TEST(find) {
+  mi_option_t option = mi_option_verbose;
+  MI_CHECK(_mi_option_find("Arena_RESERVE", &option));
+  MI_CHECK_EQ(option, mi_option_arena_reserve);
+  MI_CHECK(!_mi_option_find("arena_reserv", &option));
+  MI_CHECK(!_mi_option_find("arena_reserves", &option));
+  MI_CHECK(!_mi_option_find("", &option));
+}
+
+static const long BAD = -987654;
+
+MI_TEST(texts) {
+  static const struct {
+    mi_option_kind_t kind;
+    const char* text;
+    long value;
+  } rows[] = {
+      {MI_OPTION_BOOL, "", 1},
+      {MI_OPTION_BOOL, "1", 1},
+      {MI_OPTION_BOOL, "true", 1},
+      {MI_OPTION_BOOL, "YES", 1},
+      {MI_OPTION_BOOL, "oN", 1},
+      {MI_OPTION_BOOL, "0", 0},
+      {MI_OPTION_BOOL, "False", 0},
+      {MI_OPTION_BOOL, "no", 0},
+      {MI_OPTION_BOOL, "OFF", 0},
+      {MI_OPTION_BOOL, "maybe", BAD},
+      {MI_OPTION_BOOL, "o", BAD},
+      {MI_OPTION_BOOL, "onn", BAD},
+      {MI_OPTION_LONG, "42", 42},
+      {MI_OPTION_LONG, "-1", -1},
+      {MI_OPTION_LONG, "+7", 7},
+      {MI_OPTION_LONG, "007", 7},
+      {MI_OPTION_LONG, "", 1},
+      {MI_OPTION_LONG, "off", 0},
+      {MI_OPTION_LONG, "0x10", BAD},
+      {MI_OPTION_LONG, "1K", BAD},
+      {MI_OPTION_LONG, "-", BAD},
+      {MI_OPTION_LONG, "--1", BAD},
+      {MI_OPTION_LONG, " 1", BAD},
+      {MI_OPTION_LONG, "1 ", BAD},
+      {MI_OPTION_LONG, "99999999999999999999999", BAD},
+      {MI_OPTION_LONG, "18446744073709551617", BAD},
+      {MI_OPTION_KIB, "0", 0},
+      {MI_OPTION_KIB, "1", 1},
+      {MI_OPTION_KIB, "1024", 1},
+      {MI_OPTION_KIB, "1025", 2},
+      {MI_OPTION_KIB, "1K", 1},
+      {MI_OPTION_KIB, "64kb", 64},
+      {MI_OPTION_KIB, "64KiB", 64},
+      {MI_OPTION_KIB, "2M", 2048},
+      {MI_OPTION_KIB, "1gib", 1048576},
+      {MI_OPTION_KIB, "1GB", 1048576},
+      {MI_OPTION_KIB, "-5", 0},
+      {MI_OPTION_KIB, "-5G", 0},
+      {MI_OPTION_KIB, "1 K", BAD},
+      {MI_OPTION_KIB, "K", BAD},
+      {MI_OPTION_KIB, "1X", BAD},
+      {MI_OPTION_KIB, "1Ki", BAD},
+      {MI_OPTION_KIB, "1B", BAD},
+      {MI_OPTION_KIB, "1KBs", BAD},
+      {MI_OPTION_KIB, "1.5G", BAD},
+      {MI_OPTION_KIB, "99999999999999999999T", (long)(PTRDIFF_MAX / 1024) + 1},
+      {MI_OPTION_KIB, "17179869184T", (long)(PTRDIFF_MAX / 1024) + 1},
+      {MI_OPTION_ACTION, "abort", 0},
+      {MI_OPTION_ACTION, "Report", 1},
+      {MI_OPTION_ACTION, "IGNORE", 2},
+      {MI_OPTION_ACTION, "0", 0},
+      {MI_OPTION_ACTION, "1", 1},
+      {MI_OPTION_ACTION, "2", 2},
+      {MI_OPTION_ACTION, "3", BAD},
+      {MI_OPTION_ACTION, "", BAD},
+      {MI_OPTION_ACTION, "no", BAD},
+      {MI_OPTION_ACTION, "-1", BAD},
+  };
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    long value = BAD;
+    const bool ok = _mi_option_parse(rows[i].text, rows[i].kind, &value);
+    MI_CHECK_MSG(ok == (rows[i].value != BAD) && value == rows[i].value, "kind %d, \"%s\" is %ld", (int)rows[i].kind,
+                 rows[i].text, value);
+  }
+}
+
+// Environments. Each runs this program with "print", which writes all options to stderr.
+
+static void mi_options_test_exec(void* arg) {
+  char* const* const env = arg;
+  char name[] = "options_test";
+  char print[] = "print";
+  char* const argv[] = {name, print, NULL};
+  execve("/proc/self/exe", argv, env);
+  _exit(99);
+}
+
+MI_TEST(environment) {
+  static const struct {
+    const char* env[3];
+    const char* said;
+    const char* not_said;
+  } rows[] = {
+      {{NULL}, "^option 'purge_delay': 1000$", ": warning: "},
+      {{"MIMALLOC_PURGE_DELAY=250"}, "^option 'purge_delay': 250$", ": warning: "},
+      {{"mimalloc_purge_delay=251"}, "^option 'purge_delay': 251$", ": warning: "},
+      {{"MIMALLOC_RESET_DELAY=252"}, "^option 'purge_delay': 252$", NULL},
+      {{"MIMALLOC_RESET_DELAY=252"}, "warning: environment variable MIMALLOC_RESET_DELAY is an old name of the option purge_delay$", NULL},
+      {{"MIMALLOC_RESET_DELAY=252", "MIMALLOC_PURGE_DELAY=253"}, "^option 'purge_delay': 253$", NULL},
+      {{"MIMALLOC_PURGE_DELAY=soon"}, "^option 'purge_delay': 1000$", NULL},
+      {{"MIMALLOC_PURGE_DELAY=so\x1bon"}, "warning: environment variable MIMALLOC_PURGE_DELAY has a value that is not understood: so\\?on$", NULL},
+      {{"MIMALLOC_VERBOSE=loud"}, "warning: environment variable MIMALLOC_VERBOSE has ", "^option 'verbose': [1-9]"},
+      {{"MIMALLOC_PURGE_DELAY=soon", "MIMALLOC_MAX_WARNINGS=0"}, "^option 'max_warnings': 0$", ": warning: "},
+      {{"MIMALLOC_SHOW_ERRORS="}, "^option 'show_errors': 1$", ": warning: "},
+      {{"MIMALLOC_ARENA_RESERVE=64MiB"}, "^option 'arena_reserve': 65536", ": warning: "},
+      {{"MIMALLOC_ON_VIOLATION=ignore"}, "^option 'on_violation': 2$", ": warning: "},
+      {{"MIMALLOC_ON_VIOLATION=9"}, "warning: environment variable MIMALLOC_ON_VIOLATION has ", "^option 'on_violation': 9$"},
+      {{"MIMALLOC_PURGE_DELYA=1"}, "warning: .*MIMALLOC_PURGE_DELYA", NULL},
+      {{"XMIMALLOC_PURGE_DELAY=1", "MIMALLOC=1"}, "^option 'purge_delay': 1000$", ": warning: "},
+  };
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    static mi_test_child_t child;
+    char env[2][128];
+    char* envp[3] = {NULL, NULL, NULL};
+    for (size_t k = 0; k < 2 && rows[i].env[k] != NULL; k++) {
+      snprintf(env[k], sizeof(env[k]), "%s", rows[i].env[k]);
+      envp[k] = env[k];
+    }
+    mi_test_child_run(&child, &mi_options_test_exec, envp, 20000);
+    MI_CHECK_CHILD_OK(&child, "print");
+    MI_CHECK_MSG(mi_test_child_said(&child, rows[i].said), "row %zu: no %s in:\n%.300s", i, rows[i].said, child.err);
+    MI_CHECK_MSG(rows[i].not_said == NULL || !mi_test_child_said(&child, rows[i].not_said), "row %zu: %s in:\n%.300s", i,
+                 rows[i].not_said, child.err);
+  }
+}
+
+// What the program has set stays, whenever the environment comes to be read.
+static void mi_options_test_set_first(void* arg) {
+  (void)arg;
+  _mi_option_set(mi_option_page_full_retain, 11);
+  setenv("MIMALLOC_PAGE_FULL_RETAIN", "12", 1);
+  errno = 12345;
+  _mi_options_load();
+  _mi_options_load();
+  MI_CHECK_EQ(errno, 12345);
+  MI_CHECK_EQ(_mi_option_get(mi_option_page_full_retain), 11);
+}
+
+MI_TEST(program_first) { MI_CHECK_IN_CHILD(&mi_options_test_set_first, NULL, 10000); }
+
+int main(int argc, char** argv) {
+  if (argc == 2 && strcmp(argv[1], "print") == 0) {
+    _mi_options_load();
+    _mi_options_print(NULL, NULL);
+    return 0;
+  }
+  return mi_test_main(argc, argv);
+}
