@@ -10,6 +10,9 @@ load("//policy/build:layer.bzl", "layer_target")
 VARIANT_NAMES = [v.short for v in SHIPPED]
 INSTRUMENTED_NAMES = [v.short for v in INSTRUMENTED]
 
+# What a unit test may include; what of it is linked is up to the test.
+_INTERNALS = ["alloc", "base", "hardening", "heap", "prim", "region", "sys"]
+
 def _is_cxx(srcs):
     return any([s.endswith(".cc") for s in srcs])
 
@@ -26,13 +29,13 @@ def _suite(name, tests, tags):
         tags = [t for t in tags if t == "manual"],
     )
 
-def mi_unit_test(name, srcs, deps = ["alloc"], variants = VARIANT_NAMES, copts = [], linkopts = [], extra_deps = [], tags = [], size = "small", **kwargs):
+def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts = [], linkopts = [], extra_deps = [], tags = [], size = "small", **kwargs):
     """A program that is linked with the internals of a variant, and not with its malloc.
 
     Args:
       name: of the suite
       srcs: .c or .cc files
-      deps: names of the layers it uses; what those use comes along
+      deps: names of the layers whose headers it includes; what those use comes along
       variants: short names of variants, instrumented ones too
       copts: more compiler flags
       linkopts: more linker flags
@@ -55,7 +58,7 @@ def mi_unit_test(name, srcs, deps = ["alloc"], variants = VARIANT_NAMES, copts =
             linkstatic = True,
             # A test of a check by the compiler is as much part of a plain run as any other.
             tags = tags + [t for t in v.tags if t != "manual"],
-            deps = ["//test/lib", "//include:headers", "//policy:profile_" + v.profile] +
+            deps = ["//test/lib", "//include:headers", "//policy:defs", "//policy:profile_" + v.profile] +
                    [layer_target(d, short) for d in deps] + extra_deps,
             **kwargs
         )

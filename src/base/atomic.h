@@ -35,8 +35,10 @@ mi_inline void _mi_atomic_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__) || defined(__arm__)
-  __asm__ volatile("yield" ::: "memory");
+  __asm__ volatile("yield" ::
+                       : "memory");
 #else
-  __asm__ volatile("" ::: "memory");
+  __asm__ volatile("" ::
+                       : "memory");
 #endif
 }

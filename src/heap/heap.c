@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/heap/single.h"
+#include "src/prim/prim.h"
 #include "src/region/meta.h"
 #include "src/sys/stats.h"
 
@@ -193,21 +194,6 @@ static bool mi_page_unregister(mi_page_t* page, void* arg) {
   return true;
 }
 
-static bool mi_heaps_are_own(void) {
-  const mi_theap_t* const own = _mi_tls.own;
-  for (const mi_theap_t* theap = _mi_heap_main()->theaps; theap != NULL; theap = theap->next_in_heap) {
-    if (own == NULL || theap->tid != own->tid) {
-      return false;
-    }
-  }
-  for (const mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
-    if (heap->theaps != NULL) {
-      return false;
-    }
-  }
-  return true;
-}
-
 static bool mi_page_note_use(mi_page_t* page, void* in_use) {
   const uint64_t freed = mi_atomic_load_acquire(&page->remote) >> MI_REMOTE_COUNT_SHIFT;
   *(bool*)in_use = *(bool*)in_use || page->used > freed;
@@ -223,7 +209,7 @@ static bool mi_heaps_are_empty(void) {
 
 bool _mi_heaps_destroy_all(bool unloaded) {
   _mi_heaps_lock();
-  const bool destroy = unloaded ? mi_heaps_are_empty() : mi_heaps_are_own();
+  const bool destroy = unloaded ? mi_heaps_are_empty() : _mi_prim_is_single_threaded();
   if (destroy) {
     // What is still called finds no theap, and is served from fresh memory; late frees are ignored.
     _mi_thread_disarm();

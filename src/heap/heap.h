@@ -17,7 +17,7 @@ void _mi_heap_delete(mi_heap_t* heap);
 // Ends a heap with all its blocks. No other thread may use the heap or its blocks meanwhile.
 void _mi_heap_destroy(mi_heap_t* heap);
 
-// The end of the process: unmaps every arena, with all blocks, if no other thread has a theap. Or of the library alone
+// The end of the process: unmaps every arena, with all blocks, if there never was another thread. Or of the library alone
 // (`unloaded`): other threads can call it no more, so all there is goes, unless a block is still in use. False: it did
 // nothing.
 bool _mi_heaps_destroy_all(bool unloaded);

@@ -73,6 +73,12 @@ bool _mi_process_init(void) {
   if (!mi_atomic_load_relaxed(&mi_is_initialised)) {
     _mi_os_init();
     _mi_options_load();
+    _mi_tls.os_tid = _mi_prim_os_thread_id();
+    if (MI_HAS_ENCODED_LISTS) {
+      // The system is asked for randomness now: later a sandbox may forbid it.
+      mi_random_t probe = {0};
+      _mi_random_init(&probe);
+    }
     // Before the first thread can have a theap, so that each one's end is seen. Makes no call that could allocate.
     (void)_mi_prim_thread_on_exit_init(&mi_thread_on_exit);
     if (_mi_page_map_init(_mi_os_config.address_bits)) {

@@ -108,7 +108,6 @@ mi_theap_t* _mi_theap_default(void) {
   }
   _mi_tls.own = theap;
   _mi_tls.own_tid = tid;
-  _mi_tls.os_tid = _mi_prim_os_thread_id();
   _mi_tls.state = MI_THREAD_READY;
   _mi_thread_arm();
   _mi_stat_increase(&_mi_stats.threads, 1);

@@ -168,6 +168,9 @@ bool _mi_prim_is_exiting(void);
 // is true. May allocate. An answer that cannot be had is yes.
 bool _mi_prim_c_library_asks(bool (*is_ours)(const void* p));
 
+// _mi_prim_is_single_threaded tells whether no other thread can be running. False when that is not known.
+bool _mi_prim_is_single_threaded(void);
+
 // _mi_prim_fork_hooks has `prepare` called before each fork, in the thread that forks, and after it `parent` or `child`.
 // Once in a process; may allocate. Hooks that were installed later prepare earlier and are called later afterwards. False:
 // there can be no hooks.

@@ -113,7 +113,7 @@ def rerun_noisy(results, context, workloads, allocators, reference, runs, order)
         run_rounds(results, context, noisy, allocators, reference, max(2, runs // 2), order)
 
 
-def describe(allocators, seed, runs):
+def describe(allocators, seed, runs, scale):
     cpu = "unknown processor"
     try:
         with open("/proc/cpuinfo") as f:
@@ -122,7 +122,7 @@ def describe(allocators, seed, runs):
         pass
     lines = ["Command: `%s`" % " ".join(["test/bench/run.py"] + [shlex.quote(a.replace(ROOT + "/", "")) for a in sys.argv[1:]]), "",
              "* %d processors, %s, Linux %s, %s %s" % (os.cpu_count(), cpu, platform.release(), *platform.libc_ver()),
-             "* %d rounds%s, order seeded with %d, load average at the start %.2f" % (runs, "" if runs >= 7 else " (too few for a table to keep)", seed, os.getloadavg()[0])]
+             "* %d rounds%s, scale %d %%, order seeded with %d, load average at the start %.2f" % (runs, "" if runs >= 7 else " (too few for a table to keep)", scale, seed, os.getloadavg()[0])]
     versions = []
     for a in allocators:
         owner = ""
@@ -177,7 +177,7 @@ def main():
             say("bench: %s is not installed: the row %s is missing" % (w.needs, w.name))
         workloads = [w for w in workloads if w not in absent]
         seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 31)
-        head = describe(usable, seed, options.runs)
+        head = describe(usable, seed, options.runs, options.scale)
         say("bench: %d workloads, %d allocators, order seeded with %d" % (len(workloads), len(usable), seed))
         programs.write_inputs(directory)
         context = programs.Context(bench, directory, options.scale)
@@ -186,6 +186,7 @@ def main():
         for w in workloads:  # fills the caches of the machine and gives the output to compare with
             measure(warm, context, w, find_allocators([], [])["glibc"], reference)
         results = report.Results(workloads, [a.name for a in usable])
+        results.whole = not options.workloads and not absent and options.scale == 100 and options.runs >= 7
         order = random.Random(seed)
         run_rounds(results, context, workloads, usable, reference, options.runs, order)
         if not options.no_rerun and options.runs >= 3:

@@ -9,7 +9,11 @@
 
 #include "test/lib/test.h"
 
-enum { SHOW_ERRORS = 0, SHOW_STATS = 1, VERBOSE = 2, PURGE_DELAY = 15, MAX_ERRORS = 19 };
+enum { SHOW_ERRORS = 0,
+       SHOW_STATS = 1,
+       VERBOSE = 2,
+       PURGE_DELAY = 15,
+       MAX_ERRORS = 19 };
 
 int main(int argc, char** argv) {
   if (argc < 3) {

@@ -11,8 +11,8 @@
 
 enum { MARK = 4242 };
 
-static const size_t sizes[] = {0,    1,    2,     7,     8,     9,     15,    16,    17,     24,     31,     32,      33,      48,      63,      64,      65,       100,
-                               127,  128,  129,   200,   255,   256,   500,   1000,  1024,   1025,   2000,   4095,    4096,    4097,    8191,    8192,    8193,     10000,
+static const size_t sizes[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 100,
+                               127, 128, 129, 200, 255, 256, 500, 1000, 1024, 1025, 2000, 4095, 4096, 4097, 8191, 8192, 8193, 10000,
                                16384, 30000, 40000, 65535, 65536, 65537, 131072, 200000, 262144, 300000, 524288, 524289, 1000000, 1048576, 2097152, 3145728, 4194304, 5000000};
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define EACH_SIZE(n) for (size_t i_ = 0, n = 0; i_ < COUNT(sizes) && (n = mi_test_hide_size(sizes[i_]), true); i_++)
@@ -104,8 +104,7 @@ MI_TEST(too_large) {
 }
 
 MI_TEST(products_overflow) {
-  static const size_t pairs[][2] = {{SIZE_MAX, 2}, {2, SIZE_MAX}, {SIZE_MAX, SIZE_MAX}, {(size_t)1 << 32, (size_t)1 << 32}, {SIZE_MAX / 2 + 1, 2},
-                                    {((size_t)1 << 33) + 1, (size_t)1 << 31}, {SIZE_MAX / 16 + 1, 16}, {PTRDIFF_MAX, 1}, {(size_t)PTRDIFF_MAX / 2 + 1, 2}};
+  static const size_t pairs[][2] = {{SIZE_MAX, 2}, {2, SIZE_MAX}, {SIZE_MAX, SIZE_MAX}, {(size_t)1 << 32, (size_t)1 << 32}, {SIZE_MAX / 2 + 1, 2}, {((size_t)1 << 33) + 1, (size_t)1 << 31}, {SIZE_MAX / 16 + 1, 16}, {PTRDIFF_MAX, 1}, {(size_t)PTRDIFF_MAX / 2 + 1, 2}};
   for (size_t i = 0; i < COUNT(pairs); i++) {
     const size_t a = mi_test_hide_size(pairs[i][0]), b = mi_test_hide_size(pairs[i][1]);
     errno = MARK;
@@ -182,7 +181,8 @@ static void* zero_form(int form, size_t* align) {
 }
 
 MI_TEST(zero_sizes) {
-  enum { FORMS = 18, EACH = 20 };
+  enum { FORMS = 18,
+         EACH = 20 };
   static void* seen[FORMS * EACH];
   size_t count = 0;
   for (int form = 0; form < FORMS; form++) {
@@ -408,7 +408,10 @@ MI_TEST(library_blocks_are_ours) {
 
 MI_TEST(blocks_do_not_overlap) {
   enum { N = 2000 };
-  static struct { void* p; size_t n; } live[N];
+  static struct {
+    void* p;
+    size_t n;
+  } live[N];
   uint64_t seed = 1;
   for (size_t step = 0; step < 60000; step++) {
     const size_t i = mi_test_random(&seed) % N;

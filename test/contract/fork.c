@@ -11,7 +11,9 @@
 #include "test/lib/rss.h"
 #include "test/lib/test.h"
 
-enum { WORKERS = 4, SLOTS = 256, CHILD_MS = 10000 };
+enum { WORKERS = 4,
+       SLOTS = 256,
+       CHILD_MS = 10000 };
 
 static volatile int stop;
 static void* shared[WORKERS][SLOTS];  // blocks of the workers; each slot is exchanged atomically

@@ -133,7 +133,9 @@ MI_TEST(reports) {
   FN(opt_t, mallopt);
   FN(info_t, malloc_info);
   FN(mallinfo_t, mallinfo);
-  struct info2_s { size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost; };
+  struct info2_s {
+    size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+  };
   typedef struct info2_s (*mallinfo2_t)(void);
   FN(mallinfo2_t, mallinfo2);
   if (mi_test_failure_count() > 0) return;

@@ -13,68 +13,68 @@
 enum { MARK = 4242 };
 
 // X(return type, name, parameters)
-#define CALLS(X)                                                     \
-  X(void*, mi_malloc, (size_t))                                      \
-  X(void*, mi_calloc, (size_t, size_t))                              \
-  X(void*, mi_zalloc, (size_t))                                      \
-  X(void*, mi_realloc, (void*, size_t))                              \
-  X(void*, mi_expand, (void*, size_t))                               \
-  X(void, mi_free, (void*))                                          \
-  X(void*, mi_mallocn, (size_t, size_t))                             \
-  X(void*, mi_reallocn, (void*, size_t, size_t))                     \
-  X(void*, mi_reallocf, (void*, size_t))                             \
-  X(void*, mi_rezalloc, (void*, size_t))                             \
-  X(void*, mi_recalloc, (void*, size_t, size_t))                     \
-  X(void*, mi_malloc_small, (size_t))                                \
-  X(void*, mi_zalloc_small, (size_t))                                \
-  X(size_t, mi_usable_size, (const void*))                           \
-  X(size_t, mi_good_size, (size_t))                                  \
-  X(void*, mi_umalloc, (size_t, size_t*))                            \
-  X(void*, mi_ucalloc, (size_t, size_t, size_t*))                    \
-  X(void*, mi_urealloc, (void*, size_t, size_t*, size_t*))           \
-  X(void, mi_ufree, (void*, size_t*))                                \
-  X(void*, mi_malloc_aligned, (size_t, size_t))                      \
-  X(void*, mi_malloc_aligned_at, (size_t, size_t, size_t))           \
-  X(void*, mi_zalloc_aligned, (size_t, size_t))                      \
-  X(void*, mi_zalloc_aligned_at, (size_t, size_t, size_t))           \
-  X(void*, mi_calloc_aligned_at, (size_t, size_t, size_t, size_t))   \
-  X(void*, mi_realloc_aligned, (void*, size_t, size_t))              \
-  X(void*, mi_realloc_aligned_at, (void*, size_t, size_t, size_t))   \
-  X(void*, mi_rezalloc_aligned, (void*, size_t, size_t))             \
-  X(void*, mi_recalloc_aligned, (void*, size_t, size_t, size_t))     \
-  X(void*, mi_reallocarray, (void*, size_t, size_t))                 \
-  X(int, mi_posix_memalign, (void**, size_t, size_t))                \
-  X(void, mi_free_size, (void*, size_t))                             \
-  X(void, mi_free_aligned, (void*, size_t))                          \
-  X(void, mi_free_size_aligned, (void*, size_t, size_t))             \
-  X(void, mi_cfree, (void*))                                         \
-  X(char*, mi_strdup, (const char*))                                 \
-  X(char*, mi_strndup, (const char*, size_t))                        \
-  X(char*, mi_realpath, (const char*, char*))                        \
-  X(wchar_t*, mi_wcsdup, (const wchar_t*))                           \
-  X(int, mi_dupenv_s, (char**, size_t*, const char*))                \
-  X(void*, mi_new_nothrow, (size_t))                                 \
-  X(void*, mi_new_aligned_nothrow, (size_t, size_t))                 \
-  X(void*, mi_new_n, (size_t, size_t))                               \
-  X(void*, mi_new_realloc, (void*, size_t))                          \
-  X(void, mi_collect, (bool))                                        \
-  X(int, mi_version, (void))                                         \
-  X(bool, mi_is_in_heap_region, (const void*))                       \
-  X(bool, mi_check_owned, (const void*))                             \
-  X(void, mi_thread_init, (void))                                    \
-  X(void, mi_thread_done, (void))                                    \
+#define CALLS(X)                                                   \
+  X(void*, mi_malloc, (size_t))                                    \
+  X(void*, mi_calloc, (size_t, size_t))                            \
+  X(void*, mi_zalloc, (size_t))                                    \
+  X(void*, mi_realloc, (void*, size_t))                            \
+  X(void*, mi_expand, (void*, size_t))                             \
+  X(void, mi_free, (void*))                                        \
+  X(void*, mi_mallocn, (size_t, size_t))                           \
+  X(void*, mi_reallocn, (void*, size_t, size_t))                   \
+  X(void*, mi_reallocf, (void*, size_t))                           \
+  X(void*, mi_rezalloc, (void*, size_t))                           \
+  X(void*, mi_recalloc, (void*, size_t, size_t))                   \
+  X(void*, mi_malloc_small, (size_t))                              \
+  X(void*, mi_zalloc_small, (size_t))                              \
+  X(size_t, mi_usable_size, (const void*))                         \
+  X(size_t, mi_good_size, (size_t))                                \
+  X(void*, mi_umalloc, (size_t, size_t*))                          \
+  X(void*, mi_ucalloc, (size_t, size_t, size_t*))                  \
+  X(void*, mi_urealloc, (void*, size_t, size_t*, size_t*))         \
+  X(void, mi_ufree, (void*, size_t*))                              \
+  X(void*, mi_malloc_aligned, (size_t, size_t))                    \
+  X(void*, mi_malloc_aligned_at, (size_t, size_t, size_t))         \
+  X(void*, mi_zalloc_aligned, (size_t, size_t))                    \
+  X(void*, mi_zalloc_aligned_at, (size_t, size_t, size_t))         \
+  X(void*, mi_calloc_aligned_at, (size_t, size_t, size_t, size_t)) \
+  X(void*, mi_realloc_aligned, (void*, size_t, size_t))            \
+  X(void*, mi_realloc_aligned_at, (void*, size_t, size_t, size_t)) \
+  X(void*, mi_rezalloc_aligned, (void*, size_t, size_t))           \
+  X(void*, mi_recalloc_aligned, (void*, size_t, size_t, size_t))   \
+  X(void*, mi_reallocarray, (void*, size_t, size_t))               \
+  X(int, mi_posix_memalign, (void**, size_t, size_t))              \
+  X(void, mi_free_size, (void*, size_t))                           \
+  X(void, mi_free_aligned, (void*, size_t))                        \
+  X(void, mi_free_size_aligned, (void*, size_t, size_t))           \
+  X(void, mi_cfree, (void*))                                       \
+  X(char*, mi_strdup, (const char*))                               \
+  X(char*, mi_strndup, (const char*, size_t))                      \
+  X(char*, mi_realpath, (const char*, char*))                      \
+  X(wchar_t*, mi_wcsdup, (const wchar_t*))                         \
+  X(int, mi_dupenv_s, (char**, size_t*, const char*))              \
+  X(void*, mi_new_nothrow, (size_t))                               \
+  X(void*, mi_new_aligned_nothrow, (size_t, size_t))               \
+  X(void*, mi_new_n, (size_t, size_t))                             \
+  X(void*, mi_new_realloc, (void*, size_t))                        \
+  X(void, mi_collect, (bool))                                      \
+  X(int, mi_version, (void))                                       \
+  X(bool, mi_is_in_heap_region, (const void*))                     \
+  X(bool, mi_check_owned, (const void*))                           \
+  X(void, mi_thread_init, (void))                                  \
+  X(void, mi_thread_done, (void))                                  \
   X(void, mi_process_info, (size_t*, size_t*, size_t*, size_t*, size_t*, size_t*, size_t*, size_t*))
 
 #define X(type, name, params) static type(*name) params;
 CALLS(X)
 #undef X
 
-static const size_t sizes[] = {0,    1,    7,    8,    9,     16,    24,    32,    33,    48,     64,     100,    127,    128,     200,     500,     1000,
-                               1024, 1025, 4095, 4096, 8192,  8193,  16000, 40000, 65536, 65537,  131072, 300000, 524288, 524289,  1048576, 3145728, 5000000};
+static const size_t sizes[] = {0, 1, 7, 8, 9, 16, 24, 32, 33, 48, 64, 100, 127, 128, 200, 500, 1000,
+                               1024, 1025, 4095, 4096, 8192, 8193, 16000, 40000, 65536, 65537, 131072, 300000, 524288, 524289, 1048576, 3145728, 5000000};
 
 MI_TEST(names_are_there) {
-#define X(type, name, params)                                     \
-  name = (type(*) params)(uintptr_t)dlsym(RTLD_DEFAULT, #name);   \
+#define X(type, name, params)                                   \
+  name = (type(*) params)(uintptr_t)dlsym(RTLD_DEFAULT, #name); \
   MI_CHECK_MSG(name != NULL, "%s is not exported", #name);
   CALLS(X)
 #undef X

@@ -19,8 +19,16 @@
 static void install(void) {
   static struct sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),  // the number of the call
-      ALLOW(SYS_mmap),   ALLOW(SYS_munmap), ALLOW(SYS_mremap), ALLOW(SYS_madvise),   ALLOW(SYS_mprotect),
-      ALLOW(SYS_write),  ALLOW(SYS_futex),  ALLOW(SYS_exit),   ALLOW(SYS_exit_group), ALLOW(SYS_rt_sigreturn),
+      ALLOW(SYS_mmap),
+      ALLOW(SYS_munmap),
+      ALLOW(SYS_mremap),
+      ALLOW(SYS_madvise),
+      ALLOW(SYS_mprotect),
+      ALLOW(SYS_write),
+      ALLOW(SYS_futex),
+      ALLOW(SYS_exit),
+      ALLOW(SYS_exit_group),
+      ALLOW(SYS_rt_sigreturn),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
   };
   const struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
@@ -36,7 +44,8 @@ static uint64_t now_ms(void) {
   return (uint64_t)t.tv_sec * 1000U + (uint64_t)t.tv_nsec / 1000000U;
 }
 
-enum { SLOTS = 500, THREADS = 3 };
+enum { SLOTS = 500,
+       THREADS = 3 };
 static void* slots[SLOTS];
 static int go, done, ready;
 

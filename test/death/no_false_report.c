@@ -36,7 +36,8 @@ MI_TEST(contents_like_list_pointers) {
   }
 }
 
-enum { THREADS = 16, EACH = 3000 };
+enum { THREADS = 16,
+       EACH = 3000 };
 static void* handed[THREADS][EACH];
 static pthread_barrier_t barrier;
 

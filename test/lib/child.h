@@ -14,11 +14,11 @@
 #include "test/lib/test.h"
 
 typedef struct mi_test_child_s {
-  int signal;        // that ended it, 0 when it exited
-  int status;        // exit status, -1 when a signal ended it
-  bool timed_out;    // killed by us
+  int signal;      // that ended it, 0 when it exited
+  int status;      // exit status, -1 when a signal ended it
+  bool timed_out;  // killed by us
   size_t err_len;
-  char err[8192];    // the beginning of its stderr, zero terminated
+  char err[8192];  // the beginning of its stderr, zero terminated
 } mi_test_child_t;
 
 static MI_TEST_UNUSED long mi_test_child_ms_left(const struct timespec* end) {
@@ -111,9 +111,9 @@ static MI_TEST_UNUSED bool mi_test_child_ok(const mi_test_child_t* r, const char
 #define MI_CHECK_CHILD_OK(r, what) mi_test_child_ok((r), __FILE__, __LINE__, (what))
 
 // Runs a function in a child that must end well within the time.
-#define MI_CHECK_IN_CHILD(fn, arg, timeout_ms)            \
-  do {                                                    \
-    static mi_test_child_t mi_test_child_result;          \
+#define MI_CHECK_IN_CHILD(fn, arg, timeout_ms)                           \
+  do {                                                                   \
+    static mi_test_child_t mi_test_child_result;                         \
     mi_test_child_run(&mi_test_child_result, (fn), (arg), (timeout_ms)); \
-    MI_CHECK_CHILD_OK(&mi_test_child_result, #fn);        \
+    MI_CHECK_CHILD_OK(&mi_test_child_result, #fn);                       \
   } while (0)

@@ -23,7 +23,8 @@
 
 #define MI_TEST_UNUSED __attribute__((unused))
 
-enum { MI_TEST_SKIPPED = 77, MI_TEST_MAX_SHOWN = 20 };
+enum { MI_TEST_SKIPPED = 77,
+       MI_TEST_MAX_SHOWN = 20 };
 
 typedef struct mi_test_s {
   const char* name;
@@ -120,9 +121,9 @@ __attribute__((format(printf, 5, 6))) static MI_TEST_UNUSED bool mi_test_check_m
 #define MI_CHECK_MSG(cond, ...) mi_test_check_msg(!!(cond), __FILE__, __LINE__, #cond, __VA_ARGS__)
 
 // A check that nothing makes sense after: ends the process with 1.
-#define MI_REQUIRE(cond)               \
-  do {                                 \
-    if (!MI_CHECK(cond)) _exit(1);     \
+#define MI_REQUIRE(cond)           \
+  do {                             \
+    if (!MI_CHECK(cond)) _exit(1); \
   } while (0)
 
 // What the machine cannot do is said, never passed over: one line, and the exit status 77 when all else passed.
@@ -139,13 +140,13 @@ __attribute__((format(printf, 1, 2))) static MI_TEST_UNUSED void mi_test_skip(co
 }
 
 // Defines a test and enters it in the table before main, in the order of the file.
-#define MI_TEST(id)                                                                   \
-  static void mi_test_run_##id(void);                                                 \
-  __attribute__((constructor)) static void mi_test_enter_##id(void) {                 \
-    static mi_test_t test = {#id, &mi_test_run_##id, NULL};                           \
-    *mi_test_last = &test;                                                            \
-    mi_test_last = &test.next;                                                        \
-  }                                                                                   \
+#define MI_TEST(id)                                                   \
+  static void mi_test_run_##id(void);                                 \
+  __attribute__((constructor)) static void mi_test_enter_##id(void) { \
+    static mi_test_t test = {#id, &mi_test_run_##id, NULL};           \
+    *mi_test_last = &test;                                            \
+    mi_test_last = &test.next;                                        \
+  }                                                                   \
   static void mi_test_run_##id(void)
 
 static MI_TEST_UNUSED int mi_test_status(void) {
@@ -201,12 +202,16 @@ static MI_TEST_UNUSED long mi_test_scale(const char* name, long otherwise) {
 // Hides where a pointer comes from, so that the compiler neither drops an allocation nor warns of a deliberate misuse.
 static MI_TEST_UNUSED void* mi_test_hide(const volatile void* p) {
   uintptr_t u = (uintptr_t)p;
-  __asm__ volatile("" : "+r"(u) : : "memory");
+  __asm__ volatile(""
+                   : "+r"(u)
+                   :
+                   : "memory");
   return (void*)u;
 }
 
 static MI_TEST_UNUSED size_t mi_test_hide_size(size_t n) {
-  __asm__ volatile("" : "+r"(n));
+  __asm__ volatile(""
+                   : "+r"(n));
   return n;
 }
 

@@ -11,7 +11,11 @@ extern void* __libc_malloc(size_t size);
 extern void __libc_free(void* block);
 extern void* __libc_realloc(void* block, size_t size);
 
-enum { FAULT_NONE = 0, FAULT_ABORT = 1, FAULT_REPORT = 2, FAULT_CORRUPT = 3, FAULT_HANG = 4 };
+enum { FAULT_NONE = 0,
+       FAULT_ABORT = 1,
+       FAULT_REPORT = 2,
+       FAULT_CORRUPT = 3,
+       FAULT_HANG = 4 };
 
 static unsigned calls;
 

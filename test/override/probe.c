@@ -47,6 +47,7 @@ __attribute__((constructor)) static void probe(void) {
   size_t used = append(line, 0, 300, invoked != NULL ? invoked : "-", ' ');
   used = append(line, used, 600, file[0] != 0 ? file : "-", ' ');
   used = append(line, used, sizeof(line) - 1, malloc_object(), '\n');
-  if (write(fd, line, used) < 0) { /* a process without a witness fails the row, which is the report */ }
+  if (write(fd, line, used) < 0) { /* a process without a witness fails the row, which is the report */
+  }
   close(fd);
 }

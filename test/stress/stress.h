@@ -21,7 +21,9 @@ typedef struct stress_names_s {
 // The program's table.
 static const stress_names_t stress_names;
 
-enum { STRESS_THREADS = 8, STRESS_SLOTS = 1024, STRESS_RING = 256 };
+enum { STRESS_THREADS = 8,
+       STRESS_SLOTS = 1024,
+       STRESS_RING = 256 };
 
 // What begins every block: enough to check the rest.
 typedef struct stress_block_s {
@@ -39,8 +41,13 @@ static size_t stress_size(uint64_t r) {
   const size_t n = (size_t)(r >> 16);
   switch (r % 64) {
     case 0: return sizeof(stress_block_t) + n % 1500000;
-    case 1: case 2: return sizeof(stress_block_t) + n % 100000;
-    case 3: case 4: case 5: case 6: case 7: return sizeof(stress_block_t) + n % 9000;
+    case 1:
+    case 2: return sizeof(stress_block_t) + n % 100000;
+    case 3:
+    case 4:
+    case 5:
+    case 6:
+    case 7: return sizeof(stress_block_t) + n % 9000;
     default: return sizeof(stress_block_t) + n % 600;
   }
 }

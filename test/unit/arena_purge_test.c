@@ -129,7 +129,8 @@ MI_TEST(no_purge_is_lost) {
 
 // A claim in the middle of a pending run that is just being purged must not make the purger forget the rest.
 
-enum { RUN = 256, TAKEN = 4 };
+enum { RUN = 256,
+       TAKEN = 4 };
 
 static _Atomic(long) mi_arena_purge_test_round;
 static _Atomic(long) mi_arena_purge_test_taken;

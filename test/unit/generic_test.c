@@ -11,7 +11,8 @@
 #include "src/sys/stats.h"
 #include "test/lib/test.h"
 
-enum { DELAY = 50, MANY = 4000 };
+enum { DELAY = 50,
+       MANY = 4000 };
 
 static int64_t mi_generic_test_pages(void) { return _mi_stat_view(&_mi_stats.pages).current; }
 

@@ -12,7 +12,9 @@
 #include "src/sys/stats.h"
 #include "test/lib/test.h"
 
-enum { ROUNDS = 300, THREADS = 8, BLOCKS = 400 };
+enum { ROUNDS = 300,
+       THREADS = 8,
+       BLOCKS = 400 };
 
 static const size_t mi_heap_test_sizes[] = {1, 16, 100, 1024, 5000, 40000, 300000, 700000};
 enum { SIZES = sizeof(mi_heap_test_sizes) / sizeof(mi_heap_test_sizes[0]) };

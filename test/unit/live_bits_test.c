@@ -11,17 +11,29 @@
 
 static mi_live_word_t mi_live_bits_test_words[MI_LIVE_META_SIZE / sizeof(mi_live_word_t)];
 
-static void mi_live_bits_test_clear(void) { memset((void*)mi_live_bits_test_words, 0, sizeof(mi_live_bits_test_words)); }
+static void mi_live_bits_test_clear(void) { memset((void*)(uintptr_t)mi_live_bits_test_words, 0, sizeof(mi_live_bits_test_words)); }
 
 static const struct {
   uint64_t offset;
   unsigned shift;
   uint64_t index;  // UINT64_MAX: none
 } mi_live_bits_test_indices[] = {
-    {0, 4, 0},     {16, 4, 1},        {65520, 4, 4095},      {8, 4, UINT64_MAX},     {1, 4, UINT64_MAX},
-    {65536, 4, UINT64_MAX},           {128, 7, 1},           {64, 7, UINT64_MAX},    {524288 - 128, 7, 4095},
-    {524288, 7, UINT64_MAX},          {1024, 10, 1},         {512, 10, UINT64_MAX},  {4194304 - 1024, 10, 4095},
-    {4194304, 10, UINT64_MAX},        {UINT64_MAX, 4, UINT64_MAX},                   {UINT64_MAX - 15, 4, UINT64_MAX},
+    {0, 4, 0},
+    {16, 4, 1},
+    {65520, 4, 4095},
+    {8, 4, UINT64_MAX},
+    {1, 4, UINT64_MAX},
+    {65536, 4, UINT64_MAX},
+    {128, 7, 1},
+    {64, 7, UINT64_MAX},
+    {524288 - 128, 7, 4095},
+    {524288, 7, UINT64_MAX},
+    {1024, 10, 1},
+    {512, 10, UINT64_MAX},
+    {4194304 - 1024, 10, 4095},
+    {4194304, 10, UINT64_MAX},
+    {UINT64_MAX, 4, UINT64_MAX},
+    {UINT64_MAX - 15, 4, UINT64_MAX},
 };
 
 MI_TEST(index) {
@@ -49,7 +61,23 @@ MI_TEST(out_of_range) {
 
 // Each step is a letter: s set, c clear by the owner, r mark by another, k collect, t test; upper case where it must fail.
 static const char* const mi_live_bits_test_orders[] = {
-    "Tstc", "sS", "C", "scC", "scR", "scK", "sR" + 2, "srR", "srC", "srTk", "srkTC", "srkR", "srkstc", "scstrk", "K", "sK", "R",
+    "Tstc",
+    "sS",
+    "C",
+    "scC",
+    "scR",
+    "scK",
+    "sR" + 2,
+    "srR",
+    "srC",
+    "srTk",
+    "srkTC",
+    "srkR",
+    "srkstc",
+    "scstrk",
+    "K",
+    "sK",
+    "R",
 };
 
 MI_TEST(orders) {

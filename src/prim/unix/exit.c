@@ -1,4 +1,4 @@
-// Owns: telling the end of the process from an unloading of the library.
+// Owns: what is known when the library ends: whether the process ends too, whether others may still call.
 // May include: prim, base, the C library's headers.
 // Called by: through prim.h.
 // Invariants: nothing of the library's own is left behind that the C library could call once the library is gone.
@@ -33,6 +33,11 @@ bool _mi_prim_is_exiting(void) {
   int posts = 0;
   return mi_exit_seen == NULL || sem_getvalue(mi_exit_seen, &posts) != 0 || posts > 0;
 }
+
+// glibc 2.32 and later; once there was a second thread it stays false.
+extern char __libc_single_threaded __attribute__((weak));
+
+bool _mi_prim_is_single_threaded(void) { return &__libc_single_threaded != NULL && __libc_single_threaded != 0; }
 
 bool _mi_prim_c_library_asks(bool (*is_ours)(const void* p)) {
   const int saved_errno = errno;
