@@ -46,6 +46,8 @@ void _mi_arena_advise_huge_pages(mi_arena_t* arena) {
   if (!_mi_os_config.thp_always || _mi_os_config.huge_page_size == 0) {
     return;
   }
+  // Of metadata a program touches a little here and there.
+  _mi_prim_huge_page_advice(arena->meta_os.base, arena->meta_os.size, false);
   const size_t size = arena->slice_count * MI_SLICE_SIZE;
   if (!_mi_option_get(mi_option_allow_thp)) {
     _mi_prim_huge_page_advice(arena->base, size, false);

@@ -209,6 +209,10 @@ void* _mi_os_reserve_permanent(size_t size, bool commit) {
   mi_os_block_t os;
   void* const p = _mi_os_reserve_aligned(size, page_size, page_size, commit, &os);
   if (p != NULL) {
+    if (_mi_os_config.thp_always) {
+      // Little of it is touched, here and there.
+      (void)_mi_prim_huge_page_advice(os.base, os.size, false);
+    }
     const size_t i = mi_atomic_add_relaxed(&mi_os_permanent_count, 1);
     if (i < MI_OS_PERMANENT_MAX) {
       mi_os_permanent[i] = os;

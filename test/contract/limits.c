@@ -52,7 +52,7 @@ static void sweep(const char* what) {
       const size_t total = fill_up(n, &count, aligned);
       // A bigger one is refused or given, and nothing that is held suffers.
       errno = 0;
-      void* more = realloc(mi_test_hide(NULL), (size_t)1 << 40);
+      void* more = realloc(mi_test_hide(NULL), mi_test_hide_size(PTRDIFF_MAX / 2));
       MI_CHECK(more == NULL && errno == ENOMEM);
       release(n, count);
       MI_CHECK_MSG(total >= least || count == MAX_BLOCKS, "%s: only %zu MiB in blocks of %zu bytes, at least %zu MiB expected", what, total >> 20, n, least >> 20);

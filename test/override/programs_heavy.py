@@ -9,7 +9,7 @@ PYTHON = ("/usr/bin/python3",)
 
 ROWS = (
     Row("chromium", ("chromium",), ("chromium",), ("bash", "@media.sh", "chromium"), "^chromium done$", ("chromium",), ("chromium", "--version"),
-        timeout=180, own=("chromium",)),
+        timeout=180, own=("chromium", "chrome_crashpad_handler")),
     Row("java", ("default-jdk-headless",), ("java", "javac"), ("bash", "-c", "cp @Work.java . && javac Work.java && java -Xmx300m Work"),
         "^java done$", ("javac", "java"), ("java", "--version"), timeout=120),
     Row("ffmpeg", ("ffmpeg",), ("ffmpeg", "ffprobe"), ("bash", "@media.sh", "ffmpeg"), "^ffmpeg done$", ("ffmpeg", "ffprobe"), ("ffmpeg", "-version"),

@@ -34,7 +34,7 @@ def arguments():
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="set in the runs with the library only")
     parser.add_argument("--install", action="store_true", help="apt-get install the packages of missing programs first")
     parser.add_argument("--table", metavar="FILE", help="write the result table, PROGRAMS.md")
-    parser.add_argument("--timeout-factor", type=float, default=3.0, help="how much longer than its plain limit a run with the library may take")
+    parser.add_argument("--timeout-factor", type=float, default=3.0, help="multiplies every time limit; the default leaves room on a busy machine")
     parser.add_argument("--verbose", action="store_true", help="a line a row, with times")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
@@ -95,7 +95,7 @@ def run_row(row, variants, place, probe, options):
         reason = "missing: %s; apt-get install %s" % (", ".join(absent), " ".join(row.packages))
         print(runner.explain(row, "missing", [reason], None), end="", flush=True)
         return [(row, name, [reason], None) for name, _ in variants]
-    plain = runner.execute(row, place)
+    plain = runner.execute(row, place, factor=options.timeout_factor)
     reasons = runner.judge_plain(row, plain)
     if reasons:
         print(runner.explain(row, "plain", reasons, plain), end="", flush=True)

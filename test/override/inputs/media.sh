@@ -10,7 +10,7 @@ ffmpeg)
   run "${src[@]}" -c:v libx264 -preset fast -threads 2 -c:a aac -threads 2 -bitexact -flags +bitexact out.mp4
   run -i out.mp4 -f framemd5 - | grep -v '^#' | md5sum
   run "${src[@]}" -c:v mpeg4 -threads 1 -bitexact -flags +bitexact out.avi && md5sum out.avi
-  run -i out.mp4 -vf "scale=320:180,hue=s=0,boxblur=2,split[a][b];[a]pad=iw*2[c];[c][b]overlay=w" -c:v libvpx -b:v 500k -threads 2 -an out.webm
+  run -i out.mp4 -vf "scale=320:180,hue=s=0,boxblur=2,split[a][b];[a]pad=iw*2[c];[c][b]overlay=w,format=yuv420p" -c:v libvpx -b:v 500k -threads 2 -an out.webm
   run -i out.webm -f null -
   run -i out.mp4 -vf fps=2 -c:v png f%02d.png && cat f*.png | md5sum
   ffprobe -v error -show_entries stream=codec_name,width,nb_frames -of csv out.mp4

@@ -45,7 +45,8 @@ do $$ declare s text := ''; begin for k in 1..3000 loop s := s || k::text; end l
 select 'tsvector', count(*) from t where to_tsvector('english', h || ' running words') @@ to_tsquery('run & word') and i <= 5000;
 vacuum full t;
 SQL
-pg_dump -t t | md5sum
+# Recent dumps open and close with a random word.
+pg_dump -t t | grep -v restrict | md5sum
 pg_ctl -D data -s -m fast -w stop
 trap - EXIT
 grep -E 'PANIC|terminated by signal|FATAL' server.log || true
