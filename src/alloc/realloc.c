@@ -18,7 +18,7 @@ static bool mi_realloc_in_place(mi_page_t* page, size_t newsize, size_t* usable,
   if (fits && (!_mi_page_is_single(page) || *usable - newsize < _mi_max(*usable / 8, MI_SLICE_SIZE))) {
     return true;
   }
-  if (!_mi_page_is_single(page) || newsize <= MI_LARGE_BLOCK_MAX ||
+  if (!_mi_page_is_single(page) || newsize <= MI_MEDIUM_BLOCK_MAX ||
       newsize > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE - skipped) {
     return fits;
   }
@@ -50,8 +50,11 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
       return larger->start;
     }
   }
+  // What has grown is likely to grow on. A block by itself can do so in place, by the slices behind it.
+  const bool apart = newsize > old_usable && newsize > MI_MEDIUM_BLOCK_MAX && align <= MI_SLICE_SIZE && offset == 0;
   // Growth takes the whole usable size along: a program that knows it may have written there.
-  void* const fresh = _mi_alloc_aligned(theap, newsize, align, offset, zero);
+  void* const fresh = apart ? _mi_theap_alloc_single(theap != NULL ? theap : _mi_theap_default(), newsize, align, zero)
+                            : _mi_alloc_aligned(theap, newsize, align, offset, zero);
   if (fresh == NULL) {
     return NULL;
   }

@@ -210,9 +210,18 @@ static void* mi_theap_try_block(mi_theap_t* theap, size_t size, bool zero) {
   }
 }
 
-static void* mi_theap_try_alloc(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  return size <= MI_LARGE_BLOCK_MAX && align <= MI_SLICE_SIZE ? mi_theap_try_block(theap, size, zero)
-                                                              : mi_theap_try_single(theap, size, align, zero);
+typedef struct mi_request_s {
+  size_t size;
+  size_t align;
+  bool single;  // a page by itself, whatever the size
+  bool zero;
+} mi_request_t;
+
+static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) {
+  if (request->single || request->size > MI_LARGE_BLOCK_MAX) {
+    return mi_theap_try_single(theap, request->size, request->align, request->zero);
+  }
+  return mi_theap_try_block(theap, request->size, request->zero);
 }
 
 // What threads allocate that have no theap: they are being torn down, or there was no memory for one. The late theap
@@ -222,7 +231,7 @@ static struct {
   mi_theap_t theap;
 } mi_late;
 
-static void* mi_late_alloc(size_t size, size_t align, bool zero) {
+static void* mi_late_alloc(const mi_request_t* request) {
   mi_theap_t* const theap = &mi_late.theap;
   _mi_lock_acquire(&mi_late.lock);
   if (mi_atomic_load_relaxed(&theap->heap) == NULL) {
@@ -232,41 +241,44 @@ static void* mi_late_alloc(size_t size, size_t align, bool zero) {
     }
     mi_atomic_store_relaxed(&theap->heap, &_mi_heap_main_instance);
   }
-  void* const p = mi_theap_try_alloc(theap, size, align, zero);
+  void* const p = mi_theap_try_alloc(theap, request);
   _mi_theap_abandon(theap);
   _mi_lock_release(&mi_late.lock);
   return p;
 }
 
-static void* mi_theap_alloc_any(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  if (mi_unlikely(size > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE || align > MI_ALLOC_SIZE_MAX - size)) {
+static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) {
+  const size_t size = request->size;
+  if (mi_unlikely(size > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE || request->align > MI_ALLOC_SIZE_MAX - size)) {
     return mi_out_of_memory(size);
   }
   _mi_theap_tick();
   if (mi_unlikely(theap == NULL)) {
-    void* const p = mi_late_alloc(size, align, zero);
+    void* const p = mi_late_alloc(request);
     return p != NULL ? p : mi_out_of_memory(size);
   }
   if (mi_unlikely(++theap->slow_calls >= (uint32_t)_mi_option_get(mi_option_generic_collect))) {
     theap->slow_calls = 0;
     _mi_theap_collect(theap, false);
   }
-  void* p = mi_theap_try_alloc(theap, size, align, zero);
+  void* p = mi_theap_try_alloc(theap, request);
   if (mi_unlikely(p == NULL)) {
     // What this thread keeps for reuse may be just what is missing.
     _mi_theap_collect(theap, true);
     _mi_arenas_purge(0, true);
-    p = mi_theap_try_alloc(theap, size, align, zero);
+    p = mi_theap_try_alloc(theap, request);
   }
   return p != NULL ? p : mi_out_of_memory(size);
 }
 
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
-  return mi_theap_alloc_any(theap, size, MI_SLICE_SIZE, zero);
+  const mi_request_t request = {size, MI_SLICE_SIZE, false, zero};
+  return mi_theap_alloc_any(theap, &request);
 }
 
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  return mi_theap_alloc_any(theap, _mi_max(size, 1), align, zero);
+  const mi_request_t request = {_mi_max(size, 1), _mi_max(align, MI_SLICE_SIZE), true, zero};
+  return mi_theap_alloc_any(theap, &request);
 }
 
 void _mi_theap_collect(mi_theap_t* theap, bool force) {

@@ -36,7 +36,7 @@ ROWS = (
         ("sqlite3",), ("sqlite3", "--version")),
     Row("redis", ("redis-server", "redis-tools", "gawk"), ("redis-server", "redis-cli", "redis-benchmark", "awk"), ("bash", "@redis.sh"),
         "^redis done$", ("redis-server", "redis-cli", "redis-benchmark"), ("redis-server", "--version")),
-    Row("nginx", ("nginx-core", "apache2-utils"), ("nginx", "ab"), ("bash", "@nginx.sh"), "^nginx done$", ("nginx", "ab"), ("nginx", "-v")),
+    Row("nginx", ("nginx", "apache2-utils"), ("nginx", "ab"), ("bash", "@nginx.sh"), "^nginx done$", ("nginx", "ab"), ("nginx", "-v")),
     Row("gdb", ("gdb", "gcc", "libc6-dev"), ("gdb", "gcc"), ("bash", "@gdb.sh"), "^gdb done$", ("gdb", "small"), ("gdb", "--version")),
     Row("vim", ("vim",), ("vim",), ("bash", "@vim.sh"), "^vim done$", ("vim",), ("vim", "--version")),
     Row("man", ("man-db", "groff-base"), ("man", "groff", "mandb", "lexgrog"), ("bash", "@man.sh"), "^man done$", ("man", "groff", "troff"),

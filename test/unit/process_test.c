@@ -12,6 +12,40 @@
 #include "test/lib/child.h"
 #include "test/lib/test.h"
 
+// The end, first, as it is another one once there was a second thread.
+
+static void* mi_process_test_leave_blocks(void* arg) {
+  void** const kept = arg;
+  for (int i = 0; i < 20; i++) {
+    kept[i] = _mi_alloc((size_t)(i + 1) * 50);
+  }
+  return NULL;
+}
+
+static void mi_process_test_end(void* arg) {
+  (void)arg;
+  static void* kept[21];
+  (void)mi_process_test_leave_blocks(kept);
+  kept[20] = _mi_alloc(30);
+  _mi_option_set(mi_option_destroy_on_exit, 1);
+  _mi_process_done();
+  MI_CHECK(_mi_process_is_closed());
+  // What was freed by then is ignored; what is allocated now works or fails, and never falls over the memory that is gone.
+  for (int i = 0; i < 21; i++) {
+    _mi_free(kept[i]);
+    (void)_mi_usable_size(kept[i]);
+  }
+  for (size_t size = 10; size < 3000000; size *= 3) {
+    void* const p = _mi_alloc(size);
+    if (p != NULL) {
+      memset(p, 1, size);
+      _mi_free(p);
+    }
+  }
+}
+
+MI_TEST(allocation_after_destroy_on_exit) { MI_CHECK_IN_CHILD(&mi_process_test_end, NULL, 20000); }
+
 static int64_t mi_process_test_current(const mi_stat_t* stat) { return _mi_stat_view(stat).current; }
 
 // A thread whose first allocation is made by a destructor of round `arg`, counted from 1.
@@ -105,39 +139,6 @@ MI_TEST(a_thread_that_is_done_still_allocates) {
   mi_process_test_run_threads(5, &mi_process_test_after_done, NULL);
   MI_CHECK_EQ(mi_process_test_current(&_mi_stats.theaps), theaps);
 }
-
-// The end
-
-static void* mi_process_test_leave_blocks(void* arg) {
-  void** const kept = arg;
-  for (int i = 0; i < 20; i++) {
-    kept[i] = _mi_alloc((size_t)(i + 1) * 50);
-  }
-  return NULL;
-}
-
-static void mi_process_test_end(void* arg) {
-  (void)arg;
-  static void* kept[21];
-  mi_process_test_run_threads(1, &mi_process_test_leave_blocks, kept);
-  kept[20] = _mi_alloc(30);
-  _mi_option_set(mi_option_destroy_on_exit, 1);
-  _mi_process_done();
-  // What was freed by then is ignored; what is allocated now works or fails, and never falls over the memory that is gone.
-  for (int i = 0; i < 21; i++) {
-    _mi_free(kept[i]);
-    (void)_mi_usable_size(kept[i]);
-  }
-  for (size_t size = 10; size < 3000000; size *= 3) {
-    void* const p = _mi_alloc(size);
-    if (p != NULL) {
-      memset(p, 1, size);
-      _mi_free(p);
-    }
-  }
-}
-
-MI_TEST(allocation_after_destroy_on_exit) { MI_CHECK_IN_CHILD(&mi_process_test_end, NULL, 20000); }
 
 // Fork
 

@@ -39,7 +39,7 @@ static std::size_t work(unsigned seed) {
 
 int main() {
   auto deep = std::make_unique<Deep<120>>();
-  std::cout << "sum " << sum(std::make_integer_sequence<int, 400>{}) << ' ' << (sizeof *deep > 0) << '\n';
+  std::cout << "sum " << sum(std::make_integer_sequence<int, 250>{}) << ' ' << (sizeof *deep > 0) << '\n';
   std::vector<std::future<std::size_t>> futures;
   for (unsigned i = 0; i < 4; i++) futures.push_back(std::async(std::launch::async, work, i));
   for (auto& future : futures) std::cout << "future " << future.get() << '\n';
