@@ -57,7 +57,7 @@ struct mi_tls_s {
   _Atomic(uintptr_t) tid;      // armed: `own_tid`; disarmed: MI_TID_DISARMED
   mi_theap_t* own;             // this thread's theap of the main heap, first of its chain
   uintptr_t own_tid;
-  uintptr_t os_tid;            // the system's number of the first thread, which a sandbox may forbid to ask for; else 0
+  uintptr_t os_tid;  // the system's number of the first thread, which a sandbox may forbid to ask for; else 0
   mi_thread_state_t state;
 };
 

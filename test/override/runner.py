@@ -31,7 +31,8 @@ PR_SET_CHILD_SUBREAPER = 36
 class Row:
     """One program. `needs` are commands, or glob patterns of files when they hold a slash. `expect` is searched in the output of
     the plain run, so that a row that did no work cannot pass. In `argv` an @ stands for the folder of inputs. `seen` are programs that must have run with the library's malloc;
-    `own` are those that bring a malloc of their own and must merely keep working. `compare` names what is compared: stdout, stderr."""
+    `own` are those that bring a malloc of their own and must merely keep working. `compare` names what is compared: exit, stdout,
+    stderr. `told` matches lines that a variant may write because the row asks for them: they are no report and not compared."""
 
     name: str
     packages: tuple
@@ -48,6 +49,7 @@ class Row:
     exit: int = 0
     timeout: int = 60
     env: tuple = ()
+    told: str = ""
 
 
 @dataclasses.dataclass
@@ -212,6 +214,8 @@ def execute(row, place, lib=None, probe=None, extra=(), factor=1.0):
         outcome.wall = time.monotonic() - begun
         outcome.cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         outcome.stdout, outcome.stderr = read(out), read(err)
+        if row.told:
+            outcome.stderr = re.sub("^(?:%s)$\n?" % row.told, "", outcome.stderr, flags=re.MULTILINE)
         outcome.reports = tuple(REPORT.findall(outcome.stderr) + LOADER_ERROR.findall(outcome.stderr) + hidden_reports(folder))
         outcome.processes = tuple(tuple(line.split(" ")) for line in read(log).splitlines() if line.count(" ") == 2)
     finally:

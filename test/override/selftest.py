@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Owns: the positive control of the real-programs test: rows that must fail do, each for its reason, and nothing is left behind.
-# May include: runner.py, run.py and the tables.
+# May include: runner.py, run.py and the tables of programs.
 # Called by: the build's test target, and people; needs no allocator of ours.
 # Invariants: compiles its wrong allocators itself, with the system's compiler.
 import contextlib
@@ -13,6 +13,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import programs_light  # noqa: E402
 import run  # noqa: E402
 import runner  # noqa: E402
 from runner import Row  # noqa: E402
@@ -88,6 +89,13 @@ class SelfTest(unittest.TestCase):
         """A server's report in its log file is found, though nothing reached standard error."""
         row = dataclasses.replace(PERL, argv=("bash", "-c", "echo 500; test -z \"$LD_PRELOAD\" || echo 'mimalloc-secure: double-free: x' > deep.log"), seen=("bash",))
         self.assertIn("report: mimalloc-secure: double-free: x", "\n".join(self.reasons(row, self.libs["none"])))
+
+    def test_told(self):
+        """Only the very lines that a row asks for are no report."""
+        script = "echo 500; test -z \"$LD_PRELOAD\" || echo 'mimalloc-debug: out-of-memory: no memory for %s bytes' >&2"
+        for size, fine in (("9223372036854775807", True), ("100", False)):
+            row = dataclasses.replace(PERL, argv=("bash", "-c", script % size), seen=("bash",), told=programs_light.IMPOSSIBLE)
+            self.assertEqual(self.reasons(row, self.libs["none"]) == [], fine)
 
     def test_missing_program(self):
         row = dataclasses.replace(PERL, needs=("no-such-program", "/no/such/*/file"), packages=("the-package",))

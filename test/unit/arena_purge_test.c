@@ -5,6 +5,7 @@
 #include "src/region/arena-purge.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "src/heap/process.h"
 #include "src/prim/prim.h"
@@ -140,6 +141,7 @@ static void* mi_arena_purge_test_taker(void* arg) {
   const long rounds = *(const long*)arg;
   for (long round = 1; round <= rounds; round++) {
     while (mi_atomic_load_acquire(&mi_arena_purge_test_round) < round) {
+      sched_yield();
     }
     for (long spin = round % 64 * 8; spin > 0; spin--) {
       _mi_atomic_pause();
@@ -153,7 +155,7 @@ static void* mi_arena_purge_test_taker(void* arg) {
 }
 
 MI_TEST(a_claim_does_not_stop_the_purge_around_it) {
-  long rounds = mi_test_scale("MI_TEST_ROUNDS", 20000);
+  long rounds = mi_test_scale("MI_TEST_ROUNDS", 3000);
   _mi_option_set(mi_option_purge_delay, 10000);
   _mi_arenas_purge(0, true);
   pthread_t taker;
@@ -166,6 +168,7 @@ MI_TEST(a_claim_does_not_stop_the_purge_around_it) {
     mi_atomic_store_release(&mi_arena_purge_test_round, round);
     _mi_arenas_purge(0, true);
     while (mi_atomic_load_acquire(&mi_arena_purge_test_taken) < round) {
+      sched_yield();
     }
     lost += mi_atomic_load_relaxed(&run.arena->purge_deadline) == 0 && mi_arena_purge_test_pending(run.arena) > 0;
     for (int i = 0; i < TAKEN; i++) {

@@ -20,7 +20,7 @@ sha256sum big.o
 gcc -O1 -S big.c -o - | sha256sum
 gcc big.o -o big
 ./big
-gcc -O0 -fsyntax-only -x c - <<< 'int main(void) { return undeclared; }' 2>&1 | head -3 || true
+gcc -O0 -fsyntax-only -x c - <<< 'int main(void) { return undeclared; }' 2>&1 | sed -n 1,3p || true
 cat > lto1.c <<< 'int twice(int x) { return 2 * x; }'
 cat > lto2.c <<< '#include <stdio.h>
 int twice(int); int main(void) { printf("lto %d\n", twice(21)); return 0; }'

@@ -27,7 +27,7 @@ git count-objects -v | grep -E 'in-pack|packs|garbage'
 git checkout -q b100
 echo side > side.txt && git add side.txt && git commit -q -m side
 git merge -q -m merged b150
-git rebase -q b50 2>&1 | head -2
+git rebase -q b50 2>&1 | sed -n 1,2p
 git log --format=%s -3
 git checkout -q main
 git diff v50 v200 | sha256sum

@@ -70,7 +70,7 @@ HTML
     --disable-sync --disable-crash-reporter --host-resolver-rules='MAP * ~NOTFOUND' --user-data-dir="$PWD/profile" --virtual-time-budget=8000)
   "${chrome[@]}" --dump-dom "file://$PWD/page.html" 2> chromium.err > dom || { tail -20 chromium.err >&2; exit 1; }
   sha256sum dom
-  grep -o 'sizes.*' dom | head -1
+  grep -o 'sizes.*' dom | sed -n 1,1p
   grep -o 'chromium done [0-9]*' dom
   "${chrome[@]}" --screenshot="$PWD/shot.png" --window-size=800,600 "file://$PWD/page.html" 2> shot.err || { tail -20 shot.err >&2; exit 1; }
   [ "$(stat -c %s shot.png)" -gt 5000 ] && echo "picture taken"

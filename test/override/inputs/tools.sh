@@ -10,7 +10,7 @@ file)
   file -b text.txt text.txt.gz a.tar p.png s.sh j.json | sed 's/last modified.*//'
   file -bi elf lib.so p.png j.json
   file -b elf | cut -c1-30
-  find /usr/lib /usr/bin -maxdepth 1 -type f | sort | head -600 | file -b -f - | sed 's/BuildID.*//' | sort | uniq -c | sort -rn | sha256sum
+  find /usr/lib /usr/bin -maxdepth 1 -type f | sort | sed -n 1,600p | file -b -f - | sed 's/BuildID.*//' | sort | uniq -c | sort -rn | sha256sum
   ;;
 ssh-keygen)
   for kind in 'rsa -b 2048' 'ecdsa -b 256' ed25519; do
@@ -34,7 +34,7 @@ gpg)
   trap 'gpgconf --kill all' EXIT
   gpg --version | sed -n 's/^gpg (GnuPG) [0-9.]*/gpg/p'
   gpg -q --batch --passphrase '' --quick-gen-key 'Test <t@example.org>' ed25519 sign never 2> /dev/null
-  print=$(gpg --list-keys --with-colons t@example.org | sed -n 's/^fpr:*\([0-9A-F]*\):/\1/p' | head -1)
+  print=$(gpg --list-keys --with-colons t@example.org | sed -n 's/^fpr:*\([0-9A-F]*\):/\1/p' | sed -n 1,1p)
   gpg -q --batch --passphrase '' --quick-add-key "$print" cv25519 encr never 2> /dev/null
   gpg -q --batch --passphrase '' --quick-gen-key 'Other <o@example.org>' rsa2048 sign never 2> /dev/null
   gpg --list-keys --with-colons 2> /dev/null | grep -v '^tru:' | cut -d: -f1,3,4 | sort | uniq -c
