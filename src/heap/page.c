@@ -201,6 +201,7 @@ mi_page_t* _mi_page_new_single(mi_heap_t* heap, size_t size, size_t align, bool*
     page = _mi_single_new_from_os(heap, slices * MI_SLICE_SIZE, align);
   }
   if (page != NULL) {
+    _mi_counter_add(&_mi_stats.malloc_huge_count, 1);
     *is_zero = page->memory_is_zero;
   }
   return page;

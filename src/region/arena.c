@@ -291,6 +291,7 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
       if (_mi_bitmap_try_claim(arena->free, *index, slices)) {
         return true;
       }
+      _mi_counter_add(&_mi_stats.arena_rollback_count, 1);
       from = *index + 1;
     }
     if (again || wanted == 0) {

@@ -57,19 +57,19 @@ static long long mi_stat_shown(int64_t n, mi_stat_unit_t unit) {
 static void mi_stat_print(mi_output_fun* out, void* arg, const mi_stat_t* stat, mi_stat_unit_t unit,
                           const char* label) {
   const mi_stat_view_t view = _mi_stat_view(stat);
-  _mi_log_print_to(out, arg, "%20s: %14lld %14lld %14lld %s\n", label, mi_stat_shown(view.peak, unit),
+  _mi_log_print_to(out, arg, "%20s : %14lld %14lld %14lld %s\n", label, mi_stat_shown(view.peak, unit),
                    mi_stat_shown(view.total, unit), mi_stat_shown(view.current, unit),
                    unit == MI_STAT_BYTES ? "KiB" : "-");
 }
 
 static void mi_counter_print(mi_output_fun* out, void* arg, const mi_counter_t* counter, mi_stat_unit_t unit,
                              const char* label) {
-  _mi_log_print_to(out, arg, "%20s: %14s %14lld %14s %s\n", label, "", mi_stat_shown(_mi_counter_view(counter), unit),
+  _mi_log_print_to(out, arg, "%20s : %14s %14lld %14s %s\n", label, "", mi_stat_shown(_mi_counter_view(counter), unit),
                    "", unit == MI_STAT_BYTES ? "KiB" : "-");
 }
 
 void _mi_stats_print(mi_output_fun* out, void* arg) {
-  _mi_log_print_to(out, arg, "%20s  %14s %14s %14s %s\n", "", "peak", "total", "current", "unit");
+  _mi_log_print_to(out, arg, "%20s   %14s %14s %14s %s\n", "", "peak", "total", "current", "unit");
 #define MI_STATS_ROW(field, unit, label) mi_stat_print(out, arg, &_mi_stats.field, MI_STAT_##unit, label);
   MI_STATS_COUNTS(MI_STATS_ROW)
 #undef MI_STATS_ROW
@@ -84,7 +84,7 @@ void _mi_stats_print_process(mi_output_fun* out, void* arg) {
   _mi_prim_process_info(&info);
   const long long elapsed = _mi_stats_elapsed_ms();
   _mi_log_print_to(out, arg,
-                   "%20s: elapsed %lld.%03lld s, user %lld.%03lld s, system %lld.%03lld s, resident %zu KiB, "
+                   "%20s : elapsed %lld.%03lld s, user %lld.%03lld s, system %lld.%03lld s, resident %zu KiB, "
                    "peak %zu KiB, page faults %zu\n",
                    "process", elapsed / 1000, elapsed % 1000, (long long)info.user_ms / 1000,
                    (long long)info.user_ms % 1000, (long long)info.system_ms / 1000, (long long)info.system_ms % 1000,

@@ -34,12 +34,8 @@
   X(malloc_huge_count, NUMBER, "huge allocations")        \
   X(pages_extended, NUMBER, "pages extended")             \
   X(pages_retire, NUMBER, "pages retired")                \
-  X(page_searches, NUMBER, "page searches")               \
-  X(page_searches_count, NUMBER, "pages searched")        \
   X(pages_reclaim_on_alloc, NUMBER, "reclaimed on alloc") \
-  X(pages_reclaim_on_free, NUMBER, "reclaimed on free")   \
-  X(pages_reabandon_full, NUMBER, "abandoned again")      \
-  X(heaps_delete_wait, NUMBER, "heap delete waits")
+  X(pages_reclaim_on_free, NUMBER, "reclaimed on free")
 
 typedef struct mi_stat_s {
   _Atomic(int64_t) total;  // of all increases

@@ -79,7 +79,7 @@ static void mi_stats_test_out(const char* text, void* arg) {
 // The numbers behind a label; how many there are.
 static int mi_stats_test_row(const char* label, long long* a, long long* b, long long* c) {
   char start[64];
-  snprintf(start, sizeof(start), " %s:", label);
+  snprintf(start, sizeof(start), " %s :", label);
   const char* const row = strstr(mi_stats_test_text, start);
   return row == NULL ? -1 : sscanf(row + strlen(start), "%lld %lld %lld", a, b, c);
 }
@@ -103,7 +103,7 @@ MI_TEST(print) {
 #define MI_STATS_TEST_ROW(field, unit, label) MI_CHECK_MSG(mi_stats_test_row(label, &peak, &total, &current) >= 1, "%s", label);
   MI_STATS_COUNTERS(MI_STATS_TEST_ROW)
 #undef MI_STATS_TEST_ROW
-  MI_CHECK(strstr(mi_stats_test_text, " process: elapsed ") != NULL);
+  MI_CHECK(strstr(mi_stats_test_text, " process : elapsed ") != NULL);
   MI_CHECK(strstr(mi_stats_test_text, "  peak ") != NULL);
 }
 
