@@ -32,13 +32,7 @@ mi_exported void free_aligned_sized(void* p, size_t alignment, size_t size) {
 mi_exported void* valloc(size_t size) { return mi_valloc(size); }
 mi_exported void* pvalloc(size_t size) { return mi_pvalloc(size); }
 
-// The C library's strdup would do, calling our malloc, were it not for those that were bound to their own malloc.
-mi_exported char* strdup(const char* s) { return mi_strdup(s); }
-mi_exported char* strndup(const char* s, size_t n) { return mi_strndup(s, n); }
-
 // BSD, macOS, glibc
-mi_exported void* reallocf(void* p, size_t size) { return mi_reallocf(p, size); }
-mi_exported void* reallocarray(void* p, size_t count, size_t size) { return mi_reallocarray(p, count, size); }
 mi_exported int reallocarr(void* p, size_t count, size_t size) { return mi_reallocarr(p, count, size); }
 mi_exported void cfree(void* p) { _mi_free(p); }
 mi_exported void vfree(void* p) { _mi_free(p); }

@@ -124,7 +124,7 @@ MI_TEST(beyond_the_classes) {
     MI_CHECK_EQ(_mi_sizeclass_round(mi_sizeclass_test_large[i].size), mi_sizeclass_test_large[i].rounded);
   }
   // Asking again changes nothing.
-  for (size_t size = 1; size < MI_ALLOC_SIZE_MAX / 2; size = size * 5 / 4 + 1) {
+  for (size_t size = 1; size < MI_ALLOC_SIZE_MAX / 2; size += size / 4 + 1) {
     const size_t rounded = _mi_sizeclass_round(size);
     MI_CHECK(rounded >= size);
     MI_CHECK_EQ(_mi_sizeclass_round(rounded), rounded);
