@@ -1,0 +1,96 @@
+// Owns: tests of region/meta: objects of every size, reuse, zeroes, many threads.
+// May include: everything.
+// Called by: the test runner, under every variant.
+// Invariants: what a test takes it gives back.
+#include "src/region/meta.h"
+
+#include <pthread.h>
+
+#include "src/heap/process.h"
+#include "src/sys/stats.h"
+#include "test/lib/test.h"
+
+enum { HELD = 64,
+       THREADS = 4 };
+
+static const size_t mi_meta_test_sizes[] = {1, 8, 63, 64, 65, 128, 129, 1000, 1024, 1025, 8192, 8193, MI_META_SIZE_MAX - 1, MI_META_SIZE_MAX};
+enum { SIZES = sizeof(mi_meta_test_sizes) / sizeof(mi_meta_test_sizes[0]) };
+
+MI_TEST(zeroed_aligned_apart) {
+  MI_REQUIRE(_mi_process_init());
+  static void* held[SIZES][HELD];
+  for (int round = 0; round < 3; round++) {
+    for (size_t i = 0; i < SIZES; i++) {
+      for (size_t k = 0; k < HELD; k++) {
+        void* const p = _mi_meta_zalloc(mi_meta_test_sizes[i]);
+        MI_REQUIRE(p != NULL);
+        MI_CHECK((uintptr_t)p % 64 == 0 && mi_test_all_bytes(p, mi_meta_test_sizes[i], 0));
+        // None of it is the program's.
+        MI_CHECK(_mi_page_map_find(p) == NULL && _mi_arena_of(p) == NULL);
+        mi_test_fill(p, mi_meta_test_sizes[i], (uintptr_t)p);
+        held[i][k] = p;
+      }
+    }
+    for (size_t i = 0; i < SIZES; i++) {
+      for (size_t k = 0; k < HELD; k++) {
+        MI_CHECK(mi_test_filled(held[i][k], mi_meta_test_sizes[i], (uintptr_t)held[i][k]));
+        _mi_meta_free(held[i][k], mi_meta_test_sizes[i]);
+      }
+    }
+  }
+}
+
+MI_TEST(reused) {
+  for (size_t i = 0; i < SIZES; i++) {
+    void* const p = _mi_meta_zalloc(mi_meta_test_sizes[i]);
+    memset(p, 0xff, mi_meta_test_sizes[i]);
+    _mi_meta_free(p, mi_meta_test_sizes[i]);
+    const int64_t reserved = _mi_stat_view(&_mi_stats.reserved).current;
+    for (int round = 0; round < 100; round++) {
+      void* const q = _mi_meta_zalloc(mi_meta_test_sizes[i]);
+      MI_CHECK_PTR_EQ(q, p);
+      MI_CHECK(mi_test_all_bytes(q, mi_meta_test_sizes[i], 0));
+      _mi_meta_free(q, mi_meta_test_sizes[i]);
+    }
+    MI_CHECK_EQ(_mi_stat_view(&_mi_stats.reserved).current, reserved);
+  }
+}
+
+static void* mi_meta_test_churn(void* arg) {
+  uint64_t seed = (uintptr_t)arg;
+  void* held[HELD] = {NULL};
+  size_t sizes[HELD];
+  for (int i = 0; i < 5000; i++) {
+    const uint64_t r = mi_test_random(&seed);
+    const size_t k = r % HELD;
+    if (held[k] != NULL) {
+      MI_CHECK(mi_test_filled(held[k], sizes[k], (uintptr_t)held[k]));
+      _mi_meta_free(held[k], sizes[k]);
+      held[k] = NULL;
+    } else {
+      sizes[k] = mi_meta_test_sizes[(r >> 8) % 8];
+      held[k] = _mi_meta_zalloc(sizes[k]);
+      MI_REQUIRE(held[k] != NULL);
+      MI_CHECK(mi_test_all_bytes(held[k], sizes[k], 0));
+      mi_test_fill(held[k], sizes[k], (uintptr_t)held[k]);
+    }
+  }
+  for (size_t k = 0; k < HELD; k++) {
+    if (held[k] != NULL) {
+      _mi_meta_free(held[k], sizes[k]);
+    }
+  }
+  return NULL;
+}
+
+MI_TEST(many_threads) {
+  pthread_t threads[THREADS];
+  for (uintptr_t t = 0; t < THREADS; t++) {
+    MI_REQUIRE(pthread_create(&threads[t], NULL, &mi_meta_test_churn, (void*)(t + 1)) == 0);
+  }
+  for (int t = 0; t < THREADS; t++) {
+    pthread_join(threads[t], NULL);
+  }
+}
+
+MI_TEST_MAIN()

@@ -1,0 +1,129 @@
+// Owns: tests of region/page-map: entries, any address, ranges across leaves, refusals, readers beside writers.
+// May include: everything.
+// Called by: the test runner, under every variant.
+// Invariants: the addresses are far from any that the system gives; what is registered is taken out again.
+#include "src/region/page-map.h"
+
+#include <pthread.h>
+
+#include "src/heap/process.h"
+#include "test/lib/test.h"
+
+// Only ever compared.
+static mi_page_t mi_page_map_test_pages[2];
+
+enum { THREADS = 3,
+       LEAF_SIZE_SLICES = MI_PAGE_MAP_LEAF_ENTRIES };
+
+static const uintptr_t mi_page_map_test_leaf = (uintptr_t)1 << MI_PAGE_MAP_ROOT_SHIFT;
+
+static const struct {
+  size_t from;  // in slices, from the start of leaf 7
+  size_t slices;
+} mi_page_map_test_ranges[] = {
+    {0, 1},
+    {1, 8},
+    {100, 64},
+    {100, 65},
+    {100, 100000},
+    {LEAF_SIZE_SLICES - 1, 1},
+    {LEAF_SIZE_SLICES - 1, 2},
+    {LEAF_SIZE_SLICES - 30, 64},
+    {3 * LEAF_SIZE_SLICES, 64},
+};
+
+MI_TEST(ranges) {
+  MI_REQUIRE(_mi_process_init());
+  mi_page_t* const page = &mi_page_map_test_pages[0];
+  for (size_t i = 0; i < sizeof(mi_page_map_test_ranges) / sizeof(mi_page_map_test_ranges[0]); i++) {
+    const uintptr_t start = 7 * mi_page_map_test_leaf + mi_page_map_test_ranges[i].from * MI_SLICE_SIZE;
+    const size_t entered = mi_page_map_test_ranges[i].slices < MI_PAGE_MAP_SLICES_MAX ? mi_page_map_test_ranges[i].slices : MI_PAGE_MAP_SLICES_MAX;
+    MI_CHECK(_mi_page_map_find((void*)start) == NULL);
+    MI_CHECK(_mi_page_map_register((void*)start, mi_page_map_test_ranges[i].slices, page));
+    for (size_t slice = 0; slice < entered; slice++) {
+      const uintptr_t at = start + slice * MI_SLICE_SIZE;
+      MI_CHECK_MSG(_mi_page_map_find((void*)at) == page && _mi_page_map_find((void*)(at + MI_SLICE_SIZE - 1)) == page, "range %zu, slice %zu", i, slice);
+    }
+    MI_CHECK(_mi_page_map_find((void*)(start - 1)) == NULL);
+    MI_CHECK(_mi_page_map_find((void*)(start + entered * MI_SLICE_SIZE)) == NULL);
+    _mi_page_map_unregister((void*)start, mi_page_map_test_ranges[i].slices);
+    for (size_t slice = 0; slice < entered; slice++) {
+      MI_CHECK(_mi_page_map_find((void*)(start + slice * MI_SLICE_SIZE)) == NULL);
+    }
+  }
+}
+
+// Neighbours are left alone, and the later entry counts.
+MI_TEST(neighbours) {
+  const uintptr_t start = 9 * mi_page_map_test_leaf;
+  mi_page_t* const a = &mi_page_map_test_pages[0];
+  mi_page_t* const b = &mi_page_map_test_pages[1];
+  MI_REQUIRE(_mi_page_map_register((void*)start, 3, a));
+  MI_REQUIRE(_mi_page_map_register((void*)(start + MI_SLICE_SIZE), 1, b));
+  MI_CHECK_PTR_EQ(_mi_page_map_find((void*)start), a);
+  MI_CHECK_PTR_EQ(_mi_page_map_find((void*)(start + MI_SLICE_SIZE)), b);
+  MI_CHECK_PTR_EQ(_mi_page_map_find((void*)(start + 2 * MI_SLICE_SIZE)), a);
+  _mi_page_map_unregister((void*)(start + MI_SLICE_SIZE), 1);
+  MI_CHECK_PTR_EQ(_mi_page_map_find((void*)(start + 2 * MI_SLICE_SIZE)), a);
+  _mi_page_map_unregister((void*)start, 3);
+}
+
+MI_TEST(any_address) {
+  uint64_t seed = 1;
+  static int local;
+  MI_CHECK(_mi_page_map_find(NULL) == NULL);
+  MI_CHECK(_mi_page_map_find(&local) == NULL && _mi_page_map_find(&seed) == NULL);
+  for (unsigned bit = 0; bit < sizeof(uintptr_t) * 8; bit++) {
+    const uintptr_t at = (uintptr_t)1 << bit;
+    MI_CHECK(_mi_page_map_find((void*)at) == NULL && _mi_page_map_find((void*)(at - 1)) == NULL && _mi_page_map_find((void*)(0 - at)) == NULL);
+  }
+  for (int i = 0; i < 100000; i++) {
+    MI_CHECK(_mi_page_map_find((void*)(uintptr_t)(mi_test_random(&seed) | (UINT64_C(1) << 62))) == NULL);
+  }
+}
+
+// Beyond the map nothing is entered, also not the part within.
+MI_TEST(beyond_the_map) {
+  const uintptr_t end = _mi_page_map.root_count * mi_page_map_test_leaf;
+  MI_REQUIRE(end != 0);
+  MI_CHECK(!_mi_page_map_register((void*)end, 1, mi_page_map_test_pages));
+  MI_CHECK(!_mi_page_map_register((void*)(end - MI_SLICE_SIZE), 2, mi_page_map_test_pages));
+  MI_CHECK(_mi_page_map_find((void*)(end - MI_SLICE_SIZE)) == NULL);
+  MI_CHECK(_mi_page_map_register((void*)(end - MI_SLICE_SIZE), 1, mi_page_map_test_pages));
+  MI_CHECK_PTR_EQ(_mi_page_map_find((void*)(end - 1)), mi_page_map_test_pages);
+  MI_CHECK(_mi_page_map_find((void*)end) == NULL);
+  _mi_page_map_unregister((void*)(end - MI_SLICE_SIZE), 1);
+}
+
+// Many threads make the same new leaves, while others look.
+
+static void* mi_page_map_test_write(void* arg) {
+  const size_t self = (size_t)(uintptr_t)arg;
+  for (size_t i = 0; i < 200; i++) {
+    const uintptr_t start = (2000 + i) * mi_page_map_test_leaf + self * 64 * MI_SLICE_SIZE;
+    mi_page_t* const page = &mi_page_map_test_pages[self % 2];
+    MI_CHECK(_mi_page_map_register((void*)start, 4, page));
+    MI_CHECK_PTR_EQ(_mi_page_map_find((void*)(start + 3 * MI_SLICE_SIZE)), page);
+    // What the others enter is theirs or not there yet.
+    const mi_page_t* const other = _mi_page_map_find((void*)(start ^ (uintptr_t)64 * MI_SLICE_SIZE));
+    MI_CHECK(other == NULL || other == &mi_page_map_test_pages[(self ^ 1) % 2]);
+  }
+  for (size_t i = 0; i < 200; i++) {
+    const uintptr_t start = (2000 + i) * mi_page_map_test_leaf + self * 64 * MI_SLICE_SIZE;
+    MI_CHECK_PTR_EQ(_mi_page_map_find((void*)start), &mi_page_map_test_pages[self % 2]);
+    _mi_page_map_unregister((void*)start, 4);
+  }
+  return NULL;
+}
+
+MI_TEST(leaves_made_by_many) {
+  pthread_t threads[THREADS];
+  for (uintptr_t t = 0; t < THREADS; t++) {
+    MI_REQUIRE(pthread_create(&threads[t], NULL, &mi_page_map_test_write, (void*)t) == 0);
+  }
+  for (int t = 0; t < THREADS; t++) {
+    pthread_join(threads[t], NULL);
+  }
+}
+
+MI_TEST_MAIN()

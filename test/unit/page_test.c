@@ -1,0 +1,191 @@
+// Owns: tests of heap/page: pages of every class from first to last block, lists, zeroes, corrupt links, look-ups.
+// May include: everything.
+// Called by: the test runner, under every variant.
+// Invariants: pages are made by hand, in no queue, and released by hand.
+#include "src/heap/page.h"
+
+#include <pthread.h>
+
+#include "src/alloc/alloc.h"
+#include "src/sys/options.h"
+#include "src/sys/report.h"
+#include "src/sys/stats.h"
+#include "test/lib/test.h"
+
+static void* mi_page_test_blocks[MI_PAGE_GRANULES];
+
+static mi_page_t* mi_page_test_new(unsigned bin) {
+  mi_theap_t* const theap = _mi_theap_default();
+  MI_REQUIRE(theap != NULL);
+  mi_page_t* const page = _mi_page_new(theap, bin);
+  MI_REQUIRE(page != NULL);
+  return page;
+}
+
+static size_t mi_page_test_pop_all(mi_page_t* page) {
+  size_t n = 0;
+  for (;;) {
+    if (page->free == NULL && !_mi_page_refill_freed(page)) {
+      if (page->capacity == page->reserved) {
+        return n;
+      }
+      _mi_page_extend(page);
+    }
+    MI_REQUIRE(n < MI_PAGE_GRANULES);
+    mi_page_test_blocks[n] = _mi_page_pop(page);
+    MI_REQUIRE(mi_page_test_blocks[n] != NULL);
+    n++;
+  }
+}
+
+// As the owner frees, but the page is in no queue, so the last block is left to the caller.
+static void mi_page_test_free(mi_page_t* page, void* p) {
+  MI_REQUIRE(page->used > 1);
+  _mi_free_local(page, p);
+}
+
+static void mi_page_test_end(mi_page_t* page, void* last) {
+  if (MI_HAS_LIVE_BITS) {
+    MI_CHECK(_mi_hard_live_clear(page->live, _mi_page_live_index(page, last)));
+  }
+  MI_CHECK_EQ(page->used, 1);
+  page->used = 0;
+  _mi_page_release(page);
+}
+
+MI_TEST(every_class) {
+  const int64_t before = _mi_stat_view(&_mi_stats.pages).current;
+  for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
+    mi_page_t* const page = mi_page_test_new(bin);
+    const size_t size = page->block_size;
+    MI_CHECK_EQ(size, _mi_bin_block_size(bin));
+    MI_CHECK_EQ(page->reserved, page->slice_count * MI_SLICE_SIZE / size);
+    MI_CHECK(_mi_is_aligned(page->start, MI_SLICE_SIZE) && page->free == NULL && page->used == 0 && page->capacity == 0);
+    const size_t n = mi_page_test_pop_all(page);
+    MI_CHECK_EQ(n, page->reserved);
+    MI_CHECK_EQ(page->used, n);
+    // In the order of addresses, each once; a page that was never touched is zero but for links.
+    for (size_t i = 0; i < n; i++) {
+      unsigned char* const p = mi_page_test_blocks[i];
+      MI_CHECK_PTR_EQ(p, page->start + i * size);
+      MI_CHECK(!page->memory_is_zero || mi_test_all_bytes(p + sizeof(mi_block_t), size - sizeof(mi_block_t), 0));
+      MI_CHECK_PTR_EQ(_mi_page_map_find(p + size - 1), page);
+      MI_CHECK_PTR_EQ(_mi_page_block_of(page, p + size - 1), p);
+      memset(p, 0xaa, size);
+    }
+    // Every other block, here; what was freed comes back, and nothing else.
+    for (size_t i = 1; i < n; i += 2) {
+      mi_page_test_free(page, mi_page_test_blocks[i]);
+    }
+    MI_CHECK_EQ(page->used, n - n / 2);
+    const size_t again = mi_page_test_pop_all(page);
+    MI_CHECK_EQ(again, n / 2);
+    for (size_t i = 0; i < again; i++) {
+      const size_t index = (size_t)((uint8_t*)mi_page_test_blocks[i] - page->start) / size;
+      MI_CHECK_EQ(index % 2, 1);
+    }
+    MI_CHECK(!page->free_is_zero);
+    for (size_t i = 0; i < n - 1; i++) {
+      mi_page_test_free(page, page->start + i * size);
+    }
+    uint8_t* const start = page->start;
+    mi_page_test_end(page, start + (n - 1) * size);
+    MI_CHECK(_mi_page_map_find(start) == NULL && _mi_page_was_block(start) && !_mi_page_was_block(start + 8));
+  }
+  MI_CHECK_EQ(_mi_stat_view(&_mi_stats.pages).current, before);
+}
+
+// What another thread frees, in each mixture with what this one does.
+
+static void* mi_page_test_free_third(void* arg) {
+  const size_t n = *(const size_t*)arg;
+  for (size_t i = 0; i < n; i += 3) {
+    _mi_free(mi_page_test_blocks[i]);
+  }
+  return NULL;
+}
+
+static void mi_page_test_mixture(unsigned bin, bool local, bool in_free) {
+  mi_page_t* const page = mi_page_test_new(bin);
+  size_t n = mi_page_test_pop_all(page);
+  const size_t reserved = n;
+  size_t expected = (n + 2) / 3;
+  pthread_t thread;
+  if (in_free) {
+    mi_page_test_free(page, mi_page_test_blocks[1]);
+    MI_CHECK(_mi_page_refill_freed(page));
+    expected++;
+  }
+  if (local) {
+    mi_page_test_free(page, mi_page_test_blocks[2]);
+    expected++;
+  }
+  MI_REQUIRE(pthread_create(&thread, NULL, &mi_page_test_free_third, &n) == 0);
+  pthread_join(thread, NULL);
+  MI_CHECK_EQ(mi_atomic_load_relaxed(&page->remote) >> MI_REMOTE_COUNT_SHIFT, (n + 2) / 3);
+  MI_CHECK((mi_atomic_load_relaxed(&page->remote) & MI_REMOTE_OWNED) != 0);
+  _mi_page_collect(page);
+  MI_CHECK_EQ(mi_atomic_load_relaxed(&page->remote), MI_REMOTE_OWNED);
+  MI_CHECK_EQ(page->used, n - expected);
+  size_t count = 0;
+  for (const mi_block_t* b = page->free; b != NULL && count <= n; b = _mi_block_next(page, b)) {
+    count++;
+  }
+  MI_CHECK_MSG(count == expected, "bin %u, %d, %d: %zu of %zu free blocks are in the list", bin, local, in_free, count, expected);
+  MI_CHECK_EQ(mi_page_test_pop_all(page), expected);
+  MI_CHECK_EQ(page->used, reserved);
+  for (size_t i = 0; i < reserved - 1; i++) {
+    mi_page_test_free(page, page->start + i * page->block_size);
+  }
+  mi_page_test_end(page, page->start + (reserved - 1) * page->block_size);
+}
+
+MI_TEST(collected) {
+  static const unsigned bins[] = {1, 5, 33, 56, 57, 80, 104};
+  for (size_t i = 0; i < sizeof(bins) / sizeof(bins[0]); i++) {
+    for (int mix = 0; mix < 4; mix++) {
+      mi_page_test_mixture(bins[i], (mix & 1) != 0, (mix & 2) != 0);
+    }
+  }
+}
+
+// A link that a program has overwritten is not followed out of the page.
+MI_TEST(corrupt_links) {
+  if (!MI_HAS_LIVE_BITS) {
+    return;
+  }
+  static uint64_t outside[8];
+  mi_page_t* const live = mi_page_test_new(10);
+  _mi_page_extend(live);
+  void* const in_use = _mi_page_pop(live);
+  const uintptr_t targets[] = {(uintptr_t)outside, 1, UINTPTR_MAX, (uintptr_t)in_use, (uintptr_t)live->start + 8, 0x4141414141414141U};
+  _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_IGNORE);
+  for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+    for (int plain = 0; plain < 2; plain++) {
+      mi_page_t* const page = mi_page_test_new(10);
+      _mi_page_extend(page);
+      mi_block_t* const first = page->free;
+      // Encoded as the page would, by one who knows the keys; or plainly overwritten.
+      if (plain == 0) {
+        _mi_block_set_next(page, first, (const mi_block_t*)targets[i]);
+      } else {
+        first->link = targets[i];
+      }
+      mi_violation_message[0] = 0;
+      MI_CHECK_PTR_EQ(_mi_page_pop(page), first);
+      MI_CHECK(_mi_page_pop(page) == NULL);
+      MI_CHECK_MSG(strstr(mi_violation_message, "free-list-corruption") != NULL, "target %zu, %d: %s", i, plain, mi_violation_message);
+      MI_CHECK(page->free == NULL);
+      MI_CHECK_EQ(page->used, 1);
+      mi_page_test_end(page, first);
+    }
+  }
+  mi_page_test_end(live, in_use);
+}
+
+MI_TEST(empty_page) {
+  MI_CHECK(_mi_page_pop(&_mi_page_empty) == NULL);
+  MI_CHECK(_mi_page_empty.free == NULL && _mi_page_empty.used == 0);
+}
+
+MI_TEST_MAIN()

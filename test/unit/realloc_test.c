@@ -1,0 +1,234 @@
+// Owns: tests of alloc/realloc: content, zeroes, alignment and addresses over every pair of sizes, and calls that fail.
+// May include: everything.
+// Called by: the test runner, under every variant.
+// Invariants: a failed call leaves the block as it was.
+#include <errno.h>
+
+#include "src/alloc/alloc.h"
+#include "src/heap/single.h"
+#include "src/sys/options.h"
+#include "src/sys/report.h"
+#include "src/sys/stats.h"
+#include "test/lib/test.h"
+
+static const size_t mi_realloc_test_sizes[] = {
+    0,
+    1,
+    8,
+    16,
+    17,
+    100,
+    1024,
+    1025,
+    8192,
+    8193,
+    65536,
+    65537,
+    300000,
+    524288,
+    524289,
+    600000,
+    1048576,
+    1200000,
+    3000000,
+    5000000,
+    400 * (size_t)MI_MIB,
+};
+enum { SIZES = sizeof(mi_realloc_test_sizes) / sizeof(mi_realloc_test_sizes[0]) };
+
+// What is compared of a block: the largest ones are not written as a whole.
+static size_t mi_realloc_test_shown(size_t size) { return _mi_min(size, 6000000); }
+
+MI_TEST(every_pair_of_sizes) {
+  for (size_t i = 0; i < SIZES; i++) {
+    for (size_t k = 0; k < SIZES; k++) {
+      const size_t from = mi_realloc_test_sizes[i];
+      const size_t to = mi_realloc_test_sizes[k];
+      void* const p = _mi_alloc(from);
+      MI_REQUIRE(p != NULL);
+      mi_test_fill(p, mi_realloc_test_shown(from), 5);
+      errno = 77;
+      void* const q = _mi_realloc(NULL, p, to, false);
+      MI_CHECK_EQ(errno, 77);
+      MI_REQUIRE(q != NULL);
+      // The last bytes of what is kept may belong to a word that was cut.
+      const size_t kept = _mi_min(mi_realloc_test_shown(from), to) & ~(size_t)7;
+      MI_CHECK_MSG(mi_test_filled(q, kept, 5), "%zu to %zu bytes", from, to);
+      MI_CHECK(_mi_usable_size(q) >= to);
+      // No more is held on to than twice what is wanted, and the smallest block.
+      MI_CHECK_MSG(_mi_usable_size(q) / 2 <= _mi_good_size(to), "%zu to %zu bytes: %zu", from, to, _mi_usable_size(q));
+      MI_CHECK(_mi_is_aligned(q, MI_BLOCK_ALIGN));
+      memset(q, 3, mi_realloc_test_shown(to));
+      _mi_free(q);
+    }
+  }
+}
+
+// Of a block that is zeroed throughout everything behind what the program wrote reads zero, however its size changes.
+MI_TEST(zeroed_walk) {
+  uint64_t seed = 3;
+  for (int walk = 0; walk < 8; walk++) {
+    size_t size = mi_realloc_test_sizes[mi_test_random(&seed) % (SIZES - 1)];
+    unsigned char* p = _mi_alloc_zero(size);
+    MI_REQUIRE(p != NULL);
+    for (int step = 0; step < 25; step++) {
+      memset(p, 0xee, size);
+      const size_t newsize = mi_realloc_test_sizes[mi_test_random(&seed) % (SIZES - 1)] + mi_test_random(&seed) % 3;
+      unsigned char* const q = _mi_realloc(NULL, p, newsize, true);
+      MI_REQUIRE(q != NULL);
+      MI_CHECK(mi_test_all_bytes(q, _mi_min(size, newsize), 0xee));
+      const size_t usable = _mi_usable_size(q);
+      if (newsize > size) {
+        MI_CHECK_MSG(mi_test_all_bytes(q + size, newsize - size, 0), "%zu to %zu bytes", size, newsize);
+      }
+      MI_CHECK_MSG(mi_test_all_bytes(q + newsize, usable - newsize, 0), "behind: %zu to %zu bytes, usable %zu", size, newsize, usable);
+      p = q;
+      size = newsize;
+    }
+    _mi_free(p);
+  }
+}
+
+static const struct {
+  size_t align;
+  size_t offset;
+} mi_realloc_test_aligns[] = {{1, 0}, {16, 8}, {64, 0}, {64, 16}, {4096, 0}, {4096, 40}, {65536, 0}, {1 << 20, 0}, {1 << 20, 128}};
+
+MI_TEST(aligned_walk) {
+  uint64_t seed = 4;
+  for (size_t a = 0; a < sizeof(mi_realloc_test_aligns) / sizeof(mi_realloc_test_aligns[0]); a++) {
+    const size_t align = mi_realloc_test_aligns[a].align;
+    const size_t offset = mi_realloc_test_aligns[a].offset;
+    unsigned char* p = NULL;
+    size_t size = 0;
+    for (int step = 0; step < 30; step++) {
+      const size_t newsize = mi_realloc_test_sizes[mi_test_random(&seed) % (SIZES - 1)];
+      const bool zero = true;
+      unsigned char* const q = _mi_realloc_aligned(NULL, p, newsize, align, offset, zero);
+      MI_REQUIRE(q != NULL);
+      MI_CHECK_MSG(((uintptr_t)q + offset) % align == 0, "%zu bytes, %zu into %zu", newsize, offset, align);
+      MI_CHECK(_mi_usable_size(q) >= newsize);
+      MI_CHECK(mi_test_all_bytes(q, _mi_min(size, newsize), 0xdd));
+      if (newsize > size) {
+        MI_CHECK_MSG(mi_test_all_bytes(q + size, newsize - size, 0), "%zu to %zu bytes, %zu into %zu", size, newsize, offset, align);
+      }
+      memset(q, 0xdd, newsize);
+      p = q;
+      size = newsize;
+    }
+    _mi_free(p);
+  }
+}
+
+// Calls that cannot be served.
+static const struct {
+  size_t newsize;
+  size_t align;
+  int error;
+} mi_realloc_test_failures[] = {
+    {SIZE_MAX, 1, ENOMEM},
+    {(size_t)PTRDIFF_MAX + 1, 1, ENOMEM},
+    {PTRDIFF_MAX, 1, ENOMEM},
+    {(size_t)PTRDIFF_MAX - MI_SLICE_SIZE, 1, ENOMEM},
+    {SIZE_MAX / 4, 16, ENOMEM},
+    {SIZE_MAX - 4096, 4096, ENOMEM},
+    {100, 0, EINVAL},
+    {100, 3, EINVAL},
+    {SIZE_MAX, 24, EINVAL},
+};
+
+MI_TEST(failures_leave_the_block) {
+  static const size_t sizes[] = {10, 5000, 400000, 2000000, 400 * (size_t)MI_MIB};
+  _mi_option_set(mi_option_max_errors, 0);
+  for (size_t s = 0; s < 5; s++) {
+    void* const p = _mi_alloc(sizes[s]);
+    MI_REQUIRE(p != NULL);
+    const size_t usable = _mi_usable_size(p);
+    mi_test_fill(p, mi_realloc_test_shown(sizes[s]), 9);
+    for (size_t i = 0; i < sizeof(mi_realloc_test_failures) / sizeof(mi_realloc_test_failures[0]); i++) {
+      errno = 0;
+      MI_CHECK(_mi_realloc_aligned(NULL, p, mi_realloc_test_failures[i].newsize, mi_realloc_test_failures[i].align, 0, i % 2 == 0) == NULL);
+      MI_CHECK_EQ(errno, mi_realloc_test_failures[i].error);
+      MI_CHECK_EQ(_mi_usable_size(p), usable);
+      MI_CHECK(mi_test_filled(p, mi_realloc_test_shown(sizes[s]), 9));
+    }
+    _mi_free(p);
+  }
+}
+
+// Whether a block stays where it is, by its size before and after.
+static const struct {
+  size_t from;
+  size_t to;
+  bool stays;
+} mi_realloc_test_places[] = {
+    {100, 112, true},
+    {100, 60, true},
+    {100, 50, false},
+    {100, 113, false},
+    {4096, 2048, true},
+    {4096, 2047, false},
+    {600000, 524289, true},
+    {4 * (size_t)MI_MIB, 3 * (size_t)MI_MIB, true},
+    {4 * (size_t)MI_MIB, 4 * (size_t)MI_MIB - 10, true},
+    {4 * (size_t)MI_MIB, 1 * (size_t)MI_MIB, true},
+    {400 * (size_t)MI_MIB, 100 * (size_t)MI_MIB, true},
+    {4 * (size_t)MI_MIB, 400000, true},
+    {4 * (size_t)MI_MIB, MI_MEDIUM_BLOCK_MAX, false},
+};
+
+MI_TEST(places) {
+  for (size_t i = 0; i < sizeof(mi_realloc_test_places) / sizeof(mi_realloc_test_places[0]); i++) {
+    void* const p = _mi_alloc(mi_realloc_test_places[i].from);
+    void* const q = _mi_realloc(NULL, p, mi_realloc_test_places[i].to, false);
+    MI_REQUIRE(q != NULL);
+    MI_CHECK_MSG((q == p) == mi_realloc_test_places[i].stays, "%zu to %zu bytes", mi_realloc_test_places[i].from, mi_realloc_test_places[i].to);
+    _mi_free(q);
+  }
+}
+
+MI_TEST(null_is_an_allocation) {
+  void* const p = _mi_realloc(NULL, NULL, 50, true);
+  MI_CHECK(p != NULL && mi_test_all_bytes(p, 50, 0));
+  void* const q = _mi_realloc_aligned(NULL, NULL, 50, 4096, 0, false);
+  MI_CHECK(q != NULL && _mi_is_aligned(q, 4096));
+  _mi_free(p);
+  _mi_free(q);
+  MI_CHECK(_mi_expand(NULL, 10) == NULL);
+}
+
+MI_TEST(expand) {
+  for (size_t i = 0; i < SIZES; i++) {
+    for (size_t k = 0; k < SIZES; k++) {
+      void* const p = _mi_alloc(mi_realloc_test_sizes[i]);
+      const size_t usable = _mi_usable_size(p);
+      errno = 77;
+      void* const q = _mi_expand(p, mi_realloc_test_sizes[k]);
+      MI_CHECK_EQ(errno, 77);
+      MI_CHECK(q == NULL || q == p);
+      MI_CHECK(q == NULL ? mi_realloc_test_sizes[k] > usable : _mi_usable_size(p) >= mi_realloc_test_sizes[k]);
+      _mi_free(p);
+    }
+  }
+  void* const p = _mi_alloc(2000000);
+  MI_CHECK(_mi_expand(p, SIZE_MAX) == NULL && _mi_expand(p, PTRDIFF_MAX) == NULL);
+  _mi_free(p);
+}
+
+// A pointer that is none of ours: reported, and not changed.
+MI_TEST(bad_pointers) {
+  _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_IGNORE);
+  static uint64_t foreign[16];
+  MI_CHECK(_mi_realloc(NULL, foreign, 100, false) == NULL);
+  MI_CHECK_EQ(errno, ENOMEM);
+  MI_CHECK(strstr(mi_violation_message, "foreign-free") != NULL);
+  void* const p = _mi_alloc(2000000);
+  MI_CHECK(_mi_realloc(NULL, (char*)p + 16, 100, false) == NULL);
+  MI_CHECK(strstr(mi_violation_message, "interior-free") != NULL);
+  MI_CHECK(_mi_expand((char*)p + 16, 10) == NULL);
+  _mi_free(p);
+  MI_CHECK(_mi_realloc(NULL, p, 3000000, false) == NULL);
+  MI_CHECK(strstr(mi_violation_message, "use-after-free") != NULL);
+}
+
+MI_TEST_MAIN()
