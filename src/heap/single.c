@@ -153,8 +153,15 @@ static bool mi_single_set_slices(mi_page_t* page, size_t slices) {
     _mi_stat_decrease(&_mi_stats.page_committed, (page->slice_count - slices) * MI_SLICE_SIZE);
     _mi_stat_decrease(&_mi_stats.malloc_huge, (page->slice_count - slices) * MI_SLICE_SIZE);
   }
+  // Walks over the singles look at the size under the lock.
+  if (page->arena == NULL) {
+    _mi_lock_acquire(&mi_singles.lock);
+  }
   page->slice_count = slices;
   page->block_size = slices * MI_SLICE_SIZE;
+  if (page->arena == NULL) {
+    _mi_lock_release(&mi_singles.lock);
+  }
   return true;
 }
 
@@ -206,10 +213,13 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
     return NULL;
   }
   const size_t old_size = page->block_size;
-  mi_page_t* const larger = _mi_single_new_from_os(mi_atomic_load_relaxed(&page->heap), _mi_align_up(size, MI_SLICE_SIZE), MI_SLICE_SIZE);
+  mi_heap_t* heap = mi_atomic_load_relaxed(&page->heap);
+  mi_page_t* const larger = _mi_single_new_from_os(heap, _mi_align_up(size, MI_SLICE_SIZE), MI_SLICE_SIZE);
   if (larger == NULL) {
     return NULL;
   }
+  // If the heap was deleted meanwhile, its walk over the singles met the new one, or had moved the old one before.
+  mi_atomic_cas_strong_acq_rel(&larger->heap, &heap, mi_atomic_load_acquire(&page->heap));
   if (_mi_prim_move(page->start, larger->start, old_size) != 0) {
     (void)_mi_single_free(larger);
     return NULL;
