@@ -86,6 +86,9 @@ void* _mi_expand(void* p, size_t newsize);
 // The bytes that may be written at p; 0 for NULL. What is no live block is a violation.
 size_t _mi_usable_size(const void* p);
 
+// The same on behalf of another call, which a report of a bad pointer names: "reallocated".
+size_t _mi_usable_size_for(const void* p, const char* what);
+
 // What _mi_alloc would make of a request of this size, in bytes.
 size_t _mi_good_size(size_t size);
 

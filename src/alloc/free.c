@@ -144,11 +144,13 @@ mi_page_t* _mi_page_of_live(const void* p, const char* what) {
   return NULL;
 }
 
-size_t _mi_usable_size(const void* p) {
+size_t _mi_usable_size(const void* p) { return _mi_usable_size_for(p, "its usable size asked"); }
+
+size_t _mi_usable_size_for(const void* p, const char* what) {
   if (p == NULL) {
     return 0;
   }
-  const mi_page_t* const page = _mi_page_of_live(p, "its usable size asked");
+  const mi_page_t* const page = _mi_page_of_live(p, what);
   if (page == NULL) {
     return 0;
   }

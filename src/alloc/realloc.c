@@ -71,7 +71,7 @@ void* _mi_realloc_aligned(mi_theap_t* theap, void* p, size_t newsize, size_t ali
     errno = EINVAL;
     return NULL;
   }
-  const size_t old_usable = _mi_usable_size(p);
+  const size_t old_usable = _mi_usable_size_for(p, "reallocated");
   if (mi_unlikely(old_usable == 0)) {
     // Reported, and not aborted: the pointer cannot be used.
     errno = ENOMEM;
@@ -98,7 +98,7 @@ void* _mi_expand(void* p, size_t newsize) {
   if (p == NULL) {
     return NULL;
   }
-  const size_t old_usable = _mi_usable_size(p);
+  const size_t old_usable = _mi_usable_size_for(p, "expanded");
   if (old_usable == 0) {
     return NULL;
   }
