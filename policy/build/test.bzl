@@ -54,7 +54,8 @@ def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts 
             size = size,
             srcs = srcs,
             copts = _copts(srcs) + copts + v.copts,
-            linkopts = _linkopts(srcs) + ["-lpthread"] + linkopts + v.linkopts,
+            # A failed assertion of base is reported by sys, which the linker has passed by when it comes to base.
+            linkopts = _linkopts(srcs) + ["-lpthread", "-Wl,-u,_mi_assert_fail"] + linkopts + v.linkopts,
             linkstatic = True,
             # A test of a check by the compiler is as much part of a plain run as any other.
             tags = tags + [t for t in v.tags if t != "manual"],
