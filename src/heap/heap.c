@@ -250,7 +250,22 @@ static void mi_heap_fork_release(mi_heap_t* heap, bool in_child) {
   }
 }
 
+// The child has one thread. The storage of the others may become anything, so nobody is to reach it through their theaps.
+static void mi_heap_forget_threads(mi_heap_t* heap) {
+  for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->next_in_heap) {
+    if (theap->tls != &_mi_tls) {
+      theap->tls = NULL;
+    }
+  }
+}
+
 void _mi_heaps_fork_release(bool in_child) {
+  if (in_child) {
+    mi_heap_forget_threads(_mi_heap_main());
+    for (mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
+      mi_heap_forget_threads(heap);
+    }
+  }
   for (mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
     mi_heap_fork_release(heap, in_child);
   }

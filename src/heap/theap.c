@@ -27,7 +27,9 @@ static void mi_threads_disarm(void) {
   }
   if (mi_atomic_exchange_acq_rel(&_mi_arena_purge_is_news, false)) {
     for (mi_theap_t* theap = _mi_heap_main()->theaps; theap != NULL; theap = theap->next_in_heap) {
-      mi_tls_disarm(theap->tls);
+      if (theap->tls != NULL) {
+        mi_tls_disarm(theap->tls);
+      }
     }
   }
   _mi_heaps_unlock();

@@ -17,7 +17,7 @@ struct mi_theap_s {
   uintptr_t tid;
   _Atomic(mi_heap_t*) heap;  // NULL once the heap was destroyed
   _Atomic(uintptr_t) heap_id;
-  mi_tls_t* tls;  // of its thread; NULL for the late theap
+  mi_tls_t* tls;  // of its thread; NULL for the late theap, and in a forked child for threads left behind
   mi_theap_t* next_in_thread;
   mi_theap_t* next_in_heap;  // under the heaps' lock
   mi_theap_t* prev_in_heap;

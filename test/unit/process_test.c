@@ -5,6 +5,7 @@
 #include "src/heap/process.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "src/alloc/alloc.h"
 #include "src/sys/options.h"
@@ -199,6 +200,42 @@ MI_TEST(fork_while_threads_work) {
   for (int t = 0; t < 3; t++) {
     pthread_join(threads[t], NULL);
   }
+}
+
+// A forked child has none of the other threads; their storage is not reached through the theaps they leave.
+
+static _Atomic(int) mi_process_test_stage;
+
+static void* mi_process_test_stay(void* arg) {
+  void* const p = _mi_alloc(100);
+  mi_atomic_store_release(&mi_process_test_stage, 1);
+  while (mi_atomic_load_acquire(&mi_process_test_stage) < 2) {
+    sched_yield();
+  }
+  _mi_free(p);
+  return arg;
+}
+
+static void mi_process_test_count_threads(void* arg) {
+  (void)arg;
+  int others = 0;
+  for (const mi_theap_t* theap = _mi_heap_main()->theaps; theap != NULL; theap = theap->next_in_heap) {
+    others += theap->tls != NULL && theap->tls != &_mi_tls;
+  }
+  MI_CHECK_EQ(others, 0);
+  MI_CHECK_PTR_EQ(_mi_tls.own->tls, &_mi_tls);
+}
+
+MI_TEST(a_child_forgets_the_threads_of_its_parent) {
+  _mi_free(_mi_alloc(10));
+  pthread_t thread;
+  MI_REQUIRE(pthread_create(&thread, NULL, &mi_process_test_stay, NULL) == 0);
+  while (mi_atomic_load_acquire(&mi_process_test_stage) < 1) {
+    sched_yield();
+  }
+  MI_CHECK_IN_CHILD(&mi_process_test_count_threads, NULL, 20000);
+  mi_atomic_store_release(&mi_process_test_stage, 2);
+  pthread_join(thread, NULL);
 }
 
 MI_TEST_MAIN()
