@@ -29,6 +29,7 @@ SOMINOR = "0"
 VARIANTS = [
     _variant("mimalloc", "release", "mimalloc", "release"),
     _variant("mimalloc_secure", "secure", "mimalloc-secure", "secure"),
+    _variant("mimalloc_strict", "strict", "mimalloc-strict", "strict"),
     _variant("mimalloc_debug", "debug", "mimalloc-debug", "debug"),
 ]
 

@@ -34,6 +34,7 @@ LIBRARY_COPTS = [
 PROFILE_COPTS = {
     "release": ["-fomit-frame-pointer"],
     "secure": ["-fno-omit-frame-pointer"],
+    "strict": ["-fno-omit-frame-pointer"],
     "debug": ["-fno-omit-frame-pointer"],
 }
 

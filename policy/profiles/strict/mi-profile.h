@@ -1,0 +1,19 @@
+// Owns: what the strict variant is, as constants. A variant is this file, found by include path, and nothing else.
+// May include: nothing.
+// Called by: every unit, through base/compiler.h.
+// Invariants: every profile defines the same names (test/lint checks it); code reads them with a plain `if`.
+#pragma once
+
+// The word that opens every message; also the stem of the library's file names.
+#define MI_PROFILE_NAME "mimalloc-strict"
+
+enum {
+  // One out-of-line bit per possible block start: double, interior and invalid frees are seen deterministically.
+  MI_HAS_LIVE_BITS = 1,
+  // Links in free blocks are encoded with keys of their page and the block's own address.
+  MI_HAS_ENCODED_LISTS = 1,
+  // A violation aborts the process (0: it is reported and the call ignored). MIMALLOC_ON_VIOLATION overrides it.
+  MI_VIOLATION_ABORTS = 1,
+  // Which assertions run: 0 none, 1 cheap, 2 internal, 3 expensive.
+  MI_ASSERT_LEVEL = 1,
+};
