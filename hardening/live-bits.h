@@ -28,6 +28,9 @@ mi_inline mi_live_word_t* mi_live_remote_word(mi_live_word_t* words, uint64_t in
 
 mi_inline uint64_t mi_live_bit(uint64_t index) { return UINT64_C(1) << (index & 63); }
 
+// Written as a shift of the word, which compilers turn into one instruction that tests a bit.
+mi_inline bool mi_live_has(uint64_t word, uint64_t index) { return ((word >> (index & 63)) & 1) != 0; }
+
 // Owner: the block at `index` is handed out. False: it is none of the page's, the program has it already, or another
 // thread's free of it has not been collected.
 mi_inline bool _mi_hard_live_set(mi_live_word_t* words, uint64_t index) {
@@ -37,9 +40,11 @@ mi_inline bool _mi_hard_live_set(mi_live_word_t* words, uint64_t index) {
   mi_live_word_t* const word = mi_live_owner_word(words, index);
   const uint64_t before = mi_atomic_load_relaxed(word);
   const uint64_t marked = mi_atomic_load_relaxed(mi_live_remote_word(words, index));
-  const uint64_t bit = mi_live_bit(index);
-  mi_atomic_store_relaxed(word, before | bit);
-  return mi_likely(((before | marked) & bit) == 0);
+  if (mi_unlikely(mi_live_has(before | marked, index))) {
+    return false;
+  }
+  mi_atomic_store_relaxed(word, before | mi_live_bit(index));
+  return true;
 }
 
 // Owner: the block at `index` is freed. False: it is not live, or another thread has freed it.
@@ -49,12 +54,11 @@ mi_inline bool _mi_hard_live_clear(mi_live_word_t* words, uint64_t index) {
   }
   mi_live_word_t* const word = mi_live_owner_word(words, index);
   const uint64_t before = mi_atomic_load_relaxed(word);
-  const uint64_t live = before & ~mi_atomic_load_relaxed(mi_live_remote_word(words, index));
-  const uint64_t bit = mi_live_bit(index);
-  if (mi_unlikely((live & bit) == 0)) {
+  if (mi_unlikely(!mi_live_has(before, index) ||
+                  mi_live_has(mi_atomic_load_relaxed(mi_live_remote_word(words, index)), index))) {
     return false;
   }
-  mi_atomic_store_relaxed(word, before ^ bit);
+  mi_atomic_store_relaxed(word, before & ~mi_live_bit(index));
   return true;
 }
 
@@ -99,4 +103,14 @@ mi_inline bool _mi_hard_live_test(mi_live_word_t* words, uint64_t index) {
   }
   return (mi_atomic_load_relaxed(mi_live_owner_word(words, index)) &
           ~mi_atomic_load_relaxed(mi_live_remote_word(words, index)) & mi_live_bit(index)) != 0;
+}
+
+// Owner: whether the block at `index` could be handed out.
+mi_inline bool _mi_hard_live_is_free(mi_live_word_t* words, uint64_t index) {
+  if (index >= MI_PAGE_GRANULES) {
+    return false;
+  }
+  return !mi_live_has(mi_atomic_load_relaxed(mi_live_owner_word(words, index)) |
+                          mi_atomic_load_relaxed(mi_live_remote_word(words, index)),
+                      index);
 }

@@ -21,7 +21,7 @@ mi_inline void* _mi_alloc(size_t size) {
   mi_theap_t* const theap = _mi_thread_theap();
   if (mi_likely(size <= MI_DIRECT_SIZE_MAX && theap != NULL)) {
     mi_page_t* const page = theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
-    void* const p = _mi_page_pop(page);
+    void* const p = _mi_page_try_pop(page);
     if (mi_likely(p != NULL)) {
       return p;
     }
@@ -34,7 +34,7 @@ mi_inline void* _mi_alloc_zero(size_t size) {
   mi_theap_t* const theap = _mi_thread_theap();
   if (mi_likely(size <= MI_DIRECT_SIZE_MAX && theap != NULL)) {
     mi_page_t* const page = theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
-    void* const p = _mi_page_pop(page);
+    void* const p = _mi_page_try_pop(page);
     if (mi_likely(p != NULL)) {
       // Fresh memory is zero but for the link.
       __builtin_memset(p, 0, page->free_is_zero ? sizeof(mi_block_t) : page->block_size);

@@ -10,7 +10,7 @@
 // A block of a larger class from the theap's own queue.
 mi_inline void* mi_theap_pop_queue(mi_theap_t* theap, size_t size, mi_page_t** page) {
   *page = theap->queues[_mi_bin_of_size(size)].first;
-  return *page == NULL ? NULL : _mi_page_pop(*page);
+  return *page == NULL ? NULL : _mi_page_try_pop(*page);
 }
 
 void* _mi_alloc_slow(size_t size) {

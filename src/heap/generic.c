@@ -113,12 +113,17 @@ static bool mi_theap_let_go(mi_theap_t* theap, mi_page_t* page) {
 // The page of the queue to allocate from next, with a free block: of the first few that have one the fullest, so that
 // others may become empty; else one that can be extended. Full pages are let go of, all but a few.
 static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
+  mi_page_t* const first = theap->queues[bin].first;
+  if (first != NULL) {
+    // The fast path may have found its list corrupt and come here for the report.
+    _mi_page_check_free(first);
+  }
   mi_page_t* best = NULL;
   mi_page_t* extensible = NULL;
   mi_page_t* next;
   long candidates = _mi_option_get(mi_option_page_max_candidates);
   long full = _mi_option_get(mi_option_page_full_retain);
-  for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = next) {
+  for (mi_page_t* page = first; page != NULL; page = next) {
     next = page->next;
     if (mi_page_has_free(page)) {
       mi_page_t* const other = best == NULL || page->used > best->used ? best : page;

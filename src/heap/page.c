@@ -113,6 +113,20 @@ void _mi_page_extend(mi_page_t* page) {
   _mi_counter_add(&_mi_stats.pages_extended, 1);
 }
 
+void _mi_page_check_free(mi_page_t* page) {
+  if (MI_HAS_LIVE_BITS && page->free != NULL && !_mi_hard_live_is_free(page->live, _mi_page_live_index(page, page->free))) {
+    _mi_page_report_corrupt(page, page->free);
+  }
+}
+
+void* _mi_page_pop(mi_page_t* page) {
+  void* const p = _mi_page_try_pop(page);
+  if (mi_unlikely(p == NULL)) {
+    _mi_page_check_free(page);
+  }
+  return p;
+}
+
 bool _mi_page_refill_freed(mi_page_t* page) {
   mi_assert_internal(page->free == NULL);
   if (page->local_free != NULL) {

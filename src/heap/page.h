@@ -122,20 +122,26 @@ mi_inline void _mi_block_set_next(const mi_page_t* page, mi_block_t* block, cons
 // Reports a free list of the page that names `block`, which is none of its free blocks, and drops the list.
 mi_cold void _mi_page_report_corrupt(mi_page_t* page, const void* block);
 
-// Takes a block from the page's free list; NULL when it is empty.
-mi_inline void* _mi_page_pop(mi_page_t* page) {
+// Takes a block from the page's free list; NULL when it is empty or leads to what is no free block, which _mi_page_pop tells
+// apart.
+mi_inline void* _mi_page_try_pop(mi_page_t* page) {
   mi_block_t* const block = page->free;
   if (mi_unlikely(block == NULL)) {
     return NULL;
   }
   if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_set(page->live, _mi_page_live_index(page, block)))) {
-    _mi_page_report_corrupt(page, block);
     return NULL;
   }
   page->free = _mi_block_next(page, block);
   page->used++;
   return block;
 }
+
+// The same, for slow paths; NULL when the list is empty, or corrupt and reported.
+void* _mi_page_pop(mi_page_t* page);
+
+// Reports and drops the free list if its first block is no free block of the page.
+void _mi_page_check_free(mi_page_t* page);
 
 // Makes freed blocks available in page->free, which is empty: what was freed here, else what others freed.
 bool _mi_page_refill_freed(mi_page_t* page);

@@ -56,6 +56,7 @@ MI_TEST(out_of_range) {
     MI_CHECK(!_mi_hard_live_mark_remote(mi_live_bits_test_words, bad[i]));
     MI_CHECK(!_mi_hard_live_collect(mi_live_bits_test_words, bad[i]));
     MI_CHECK(!_mi_hard_live_test(mi_live_bits_test_words, bad[i]));
+    MI_CHECK(!_mi_hard_live_is_free(mi_live_bits_test_words, bad[i]));
   }
 }
 
