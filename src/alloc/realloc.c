@@ -8,6 +8,11 @@
 #include "src/alloc/alloc.h"
 #include "src/heap/single.h"
 
+enum {
+  // Smaller blocks cost little to copy, and are many.
+  MI_REALLOC_ROOM_MIN = 256,
+};
+
 // Changes the size in place. True: done, *usable is the new usable size, *is_zero tells of the bytes beyond the old one.
 static bool mi_realloc_in_place(mi_page_t* page, size_t newsize, size_t* usable, bool* is_zero) {
   // Before the start of a block that was aligned with an offset.
@@ -40,6 +45,13 @@ static void mi_realloc_zero_tail(void* p, size_t newsize, size_t old_usable, siz
   }
 }
 
+// How much a block gets that has to move: one that grows a little at a time gets a fourth more, or appending would copy it
+// for each of eight classes as it doubles.
+static size_t mi_realloc_room(size_t old_usable, size_t newsize) {
+  const size_t room = old_usable + old_usable / 4;
+  return newsize > old_usable && old_usable >= MI_REALLOC_ROOM_MIN && newsize < room && room <= MI_MEDIUM_BLOCK_MAX ? room : newsize;
+}
+
 // Copies to a new block, or moves OS pages where that is cheaper. NULL: the old block is as it was.
 static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t newsize, size_t align, size_t offset,
                              size_t old_usable, bool zero) {
@@ -54,7 +66,7 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
   const bool apart = newsize > old_usable && newsize > MI_MEDIUM_BLOCK_MAX && align <= MI_SLICE_SIZE && offset == 0;
   // Growth takes the whole usable size along: a program that knows it may have written there.
   void* const fresh = apart ? _mi_theap_alloc_single(theap != NULL ? theap : _mi_theap_default(), newsize, align, zero)
-                            : _mi_alloc_aligned(theap, newsize, align, offset, zero);
+                            : _mi_alloc_aligned(theap, mi_realloc_room(old_usable, newsize), align, offset, zero);
   if (fresh == NULL) {
     return NULL;
   }
