@@ -14,6 +14,10 @@
 #include "src/sys/stats.h"
 
 enum {
+  // Where there are many threads, each has its first few blocks of a small class from pages that it gives up at once, before
+  // it gets a page for itself: a thousand threads that allocate little would hold an OS page each for every class.
+  MI_SHARED_BLOCKS = 4,
+  MI_SHARED_THREADS_MIN = 32,
   // A thread whose slow calls are further apart than a tick of the coarse clock makes so few that each may as well look
   // at it.
   MI_TICK_BUSY_MS = 4,
@@ -195,8 +199,24 @@ static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, b
   return page->start;
 }
 
+// Whether the thread is to take its next block of this class from a page that others take theirs from, too.
+static bool mi_theap_shares(mi_theap_t* theap, unsigned bin) {
+  mi_page_queue_t* const queue = &theap->queues[bin];
+  return queue->first == NULL && queue->lent < MI_SHARED_BLOCKS && theap->tid != MI_TID_LATE &&
+      _mi_bin_page_slices(bin) == MI_SMALL_PAGE_SLICES &&
+      mi_atomic_load_relaxed(&_mi_stats.threads.current) > MI_SHARED_THREADS_MIN;
+}
+
+// A block was taken from a page that is to be shared: the next thread finds it in the heap's list.
+static void mi_theap_share(mi_theap_t* theap, mi_page_t* page) {
+  theap->queues[page->bin].lent++;
+  _mi_queue_remove(theap, page);
+  _mi_page_abandon(page);
+}
+
 static void* mi_theap_try_block(mi_theap_t* theap, size_t size, bool zero) {
   const unsigned bin = _mi_bin_of_size(size);
+  const bool shared = mi_theap_shares(theap, bin);
   for (;;) {
     mi_page_t* const page = mi_theap_next_page(theap, bin);
     if (page == NULL) {
@@ -209,6 +229,9 @@ static void* mi_theap_try_block(mi_theap_t* theap, size_t size, bool zero) {
     if (mi_likely(block != NULL)) {
       if (zero) {
         memset(block, 0, is_zero ? sizeof(*block) : page->block_size);
+      }
+      if (shared) {
+        mi_theap_share(theap, page);
       }
       return block;
     }

@@ -98,6 +98,7 @@ typedef struct mi_page_queue_s {
   mi_page_t* last;
   mi_page_t* retired;  // at most one page with no block in use is kept
   uint32_t count;
+  uint32_t lent;  // blocks that the thread had from shared pages before it got one of its own
 } mi_page_queue_t;
 
 // Fast-path entry: a page of which allocation may always be tried; never has a free block.

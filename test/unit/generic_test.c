@@ -156,3 +156,50 @@ MI_TEST(zeroed_blocks_are_zero) {
 }
 
 MI_TEST_MAIN()
+
+// Many threads that are alive at once and have few blocks each share pages, so that they do not hold one each for a class.
+
+enum { CROWD = 200,
+       CROWD_BLOCKS = 3 };
+
+static pthread_barrier_t mi_generic_test_barrier;
+
+static void* mi_generic_test_stay(void* arg) {
+  uint8_t* blocks[CROWD_BLOCKS];
+  for (int i = 0; i < CROWD_BLOCKS; i++) {
+    blocks[i] = _mi_alloc(500);
+    MI_REQUIRE(blocks[i] != NULL);
+    memset(blocks[i], (int)(uintptr_t)arg, 500);
+  }
+  pthread_barrier_wait(&mi_generic_test_barrier);
+  // The main thread counts.
+  pthread_barrier_wait(&mi_generic_test_barrier);
+  for (int i = 0; i < CROWD_BLOCKS; i++) {
+    for (int k = 0; k < 500; k++) {
+      MI_REQUIRE(blocks[i][k] == (uint8_t)(uintptr_t)arg);
+    }
+    _mi_free(blocks[i]);
+  }
+  return NULL;
+}
+
+MI_TEST(a_crowd_of_threads_shares_pages) {
+  pthread_t threads[CROWD];
+  pthread_barrier_init(&mi_generic_test_barrier, NULL, CROWD + 1);
+  _mi_collect(true);
+  const int64_t pages = mi_generic_test_pages();
+  for (uintptr_t t = 0; t < CROWD; t++) {
+    MI_REQUIRE(pthread_create(&threads[t], NULL, &mi_generic_test_stay, (void*)t) == 0);
+  }
+  pthread_barrier_wait(&mi_generic_test_barrier);
+  const int64_t held = mi_generic_test_pages() - pages;
+  pthread_barrier_wait(&mi_generic_test_barrier);
+  for (int t = 0; t < CROWD; t++) {
+    pthread_join(threads[t], NULL);
+  }
+  pthread_barrier_destroy(&mi_generic_test_barrier);
+  // 32 threads may have a page for themselves, and the thread library allocates, too.
+  MI_CHECK_MSG(held < CROWD / 2, "%lld pages held by %d threads of one class", (long long)held, CROWD);
+  _mi_collect(true);
+  MI_CHECK(mi_generic_test_pages() <= pages + 3);
+}
