@@ -37,7 +37,7 @@ def read(top):
             folders[:] = [f for f in folders if f not in ("__pycache__", ".git") and not os.path.islink(os.path.join(path, f))]
             names += [os.path.relpath(os.path.join(path, f), top) for f in files]
     for name in names:
-        if name.endswith((".swp", "~", ".pyc")) or name == ".bazelrc.user":
+        if name.endswith((".swp", "~", ".pyc")) or name in (".bazelrc.user", ".git"):
             continue
         try:
             with open(os.path.join(top, name), encoding="utf-8") as f:
