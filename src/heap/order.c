@@ -47,7 +47,7 @@ static bool mi_page_has_byte_chunks(const mi_page_t* page) { return page->block_
 // The number of the first block that starts in or behind a chunk.
 static uint32_t mi_chunk_first(const mi_page_t* page, unsigned chunk) {
   const uint32_t first = mi_page_has_byte_chunks(page)
-      ? (uint32_t)_mi_div_up((size_t)chunk << MI_CHUNK_SHIFT, page->block_size)
+      ? ((uint32_t)(chunk << MI_CHUNK_SHIFT) + (uint32_t)page->block_size - 1) / (uint32_t)page->block_size
       : chunk;
   return first < page->reserved ? first : page->reserved;
 }
@@ -161,39 +161,40 @@ void _mi_page_extend(mi_page_t* page) {
 
 // Reuse
 
-// Cuts the list of what was freed here at random, near its head: the part behind the cut becomes the free list, what was
-// freed last stays for another time. A link that leads out of the free blocks ends the walk, and is reported when it is
-// followed.
-static void mi_page_reuse_at_random(mi_page_t* page) {
+// Turns the first few blocks of the list of what was freed here: what was freed last may come first, or any other of
+// them. A link that leads out of the free blocks stays where it is, and is reported when it is followed.
+static void mi_page_turn_list(mi_page_t* page) {
   mi_block_t* freed[MI_REUSE_WINDOW];
-  freed[0] = page->local_free;
+  freed[0] = page->free;
   uint32_t count = 1;
-  while (count < MI_REUSE_WINDOW) {
-    mi_block_t* const next = _mi_block_next(page, freed[count - 1]);
-    if (next == NULL || !_mi_page_may_be_free(page, next)) {
-      break;
-    }
-    freed[count++] = next;
+  mi_block_t* rest;
+  while ((rest = _mi_block_next(page, freed[count - 1])) != NULL && count < MI_REUSE_WINDOW &&
+         _mi_page_live_index(page, rest) < MI_PAGE_GRANULES) {
+    freed[count++] = rest;
   }
-  const uint32_t cut = count == 1 ? 0 : _mi_hard_shuffle_below(mi_theap_order(page->theap), count);
-  page->free = freed[cut];
-  page->local_free = NULL;
-  if (cut > 0) {
-    _mi_block_set_next(page, freed[cut - 1], NULL);
-    page->local_free = freed[0];
+  const uint32_t first = count == 1 ? 0 : _mi_theap_choose(page->theap, count);
+  if (first == 0) {
+    return;
+  }
+  mi_block_t* const last = freed[count - 1];
+  mi_block_t* const before = freed[first - 1];
+  // What is written to must be free: the walk only made sure that it could be read.
+  if (mi_likely(_mi_page_may_be_free(page, last) && _mi_page_may_be_free(page, before))) {
+    _mi_block_set_next(page, last, page->free);
+    _mi_block_set_next(page, before, rest);
+    page->free = freed[first];
   }
 }
 
 bool _mi_page_refill_freed(mi_page_t* page) {
   mi_assert_internal(page->free == NULL);
   if (page->local_free != NULL) {
-    if (MI_HAS_RANDOM_ORDER) {
-      mi_page_reuse_at_random(page);
-    } else {
-      page->free = page->local_free;
-      page->local_free = NULL;
-    }
+    page->free = page->local_free;
+    page->local_free = NULL;
     page->free_is_zero = false;
+    if (MI_HAS_RANDOM_ORDER) {
+      mi_page_turn_list(page);
+    }
     return true;
   }
   // Relaxed: a free that is missed here is seen the next time.

@@ -23,15 +23,10 @@ static mi_block_t* mi_remote_head(const mi_page_t* page, uint64_t remote) {
 
 // Moves a list of `count` blocks that other threads freed to the front of page->free. Each link is checked before it is
 // followed: it lies in memory that a program can still write to. Returns the number of good ones.
-static uint32_t mi_page_take_list(mi_page_t* page, mi_block_t* block, uint32_t count) {
+static uint32_t mi_page_take_checked(mi_page_t* page, mi_block_t* block, uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
-    if (MI_HAS_LIVE_BITS &&
-        (!_mi_page_is_block_start(page, block) ||
-         !_mi_hard_live_collect(page->live, _mi_page_live_index(page, block)))) {
-      _mi_page_report_corrupt(page, block);
-      return i;
-    }
-    if (!MI_HAS_LIVE_BITS && MI_HAS_ENCODED_LISTS && !_mi_page_is_block_start(page, block)) {
+    if (!_mi_page_is_block_start(page, block) ||
+        (MI_HAS_LIVE_BITS && !_mi_hard_live_collect(page->live, _mi_page_live_index(page, block)))) {
       _mi_page_report_corrupt(page, block);
       return i;
     }
@@ -40,6 +35,17 @@ static uint32_t mi_page_take_list(mi_page_t* page, mi_block_t* block, uint32_t c
     page->free = block;
     block = next;
   }
+  return count;
+}
+
+// The same where nothing is checked or encoded.
+static uint32_t mi_page_take_plain(mi_page_t* page, mi_block_t* head, uint32_t count) {
+  mi_block_t* last = head;
+  for (uint32_t i = 1; i < count; i++) {
+    last = _mi_block_remote_next(page, last);
+  }
+  _mi_block_set_next(page, last, page->free);
+  page->free = head;
   return count;
 }
 
@@ -54,7 +60,9 @@ void _mi_page_collect_remote(mi_page_t* page) {
       !mi_atomic_cas_weak_acq_rel(&page->remote, &remote, remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)));
   const uint32_t count = (uint32_t)(remote >> MI_REMOTE_COUNT_SHIFT);
   page->free_is_zero = false;
-  page->used -= mi_page_take_list(page, mi_remote_head(page, remote), count);
+  mi_block_t* const head = mi_remote_head(page, remote);
+  page->used -= MI_HAS_LIVE_BITS || MI_HAS_ENCODED_LISTS ? mi_page_take_checked(page, head, count)
+                                                          : mi_page_take_plain(page, head, count);
 }
 
 // The last block of a list of the owner's that begins with `head`; NULL after a report.
@@ -267,7 +275,12 @@ void _mi_page_report_corrupt(mi_page_t* page, const void* block) {
              (void*)page->start, block);
 }
 
-// The page whose metadata stands at or before slice `index` and whose slices hold p. In use or, if `stale`, gone.
+static bool mi_page_had_block(const mi_page_t* page, const void* p) {
+  return _mi_page_is_single(page) ? page->single_start == p : _mi_page_block_of(page, p) == p;
+}
+
+// The page whose metadata stands at or before slice `index` and whose slices hold p. In use or, if `stale`, gone: then the
+// last that had a block at p, as several may have been where p is.
 static mi_page_t* mi_page_at_slice(const mi_arena_t* arena, size_t index, const void* p, bool stale) {
   for (size_t back = 0; back <= index; back++) {
     const size_t head = index - back;
@@ -278,7 +291,8 @@ static mi_page_t* mi_page_at_slice(const mi_arena_t* arena, size_t index, const 
     }
     mi_page_t* const page = _mi_arena_page_meta(arena, head);
     if ((in_use || stale) && page->start != NULL &&
-        (uintptr_t)p - (uintptr_t)page->start < page->slice_count * MI_SLICE_SIZE) {
+        (uintptr_t)p - (uintptr_t)page->start < page->slice_count * MI_SLICE_SIZE &&
+        (in_use || mi_page_had_block(page, p))) {
       return page;
     }
     if (in_use) {
@@ -307,5 +321,5 @@ bool _mi_page_was_block(const void* p) {
   }
   const mi_page_t* const page =
       mi_page_at_slice(arena, (size_t)((const uint8_t*)p - arena->base) >> MI_SLICE_SHIFT, p, true);
-  return page != NULL && (_mi_page_is_single(page) ? page->single_start == p : _mi_page_block_of(page, p) == p);
+  return page != NULL && mi_page_had_block(page, p);
 }

@@ -65,7 +65,7 @@ MI_TEST(places_are_uniform) {
          TRIES = 5000 };
   static uint32_t counts[N * N];
   uint64_t seed = 12;
-  mi_shuffle_t shuffle;
+  mi_shuffle_t shuffle = {0};
   for (int i = 0; i < TRIES; i++) {
     if (i % 64 == 0) {
       _mi_hard_shuffle_seed(&shuffle, mi_test_random(&seed), mi_test_random(&seed));
