@@ -305,17 +305,37 @@ void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
   }
 }
 
-// How far behind the first free slice the search for a run begins.
-static size_t mi_arena_offset(const mi_arena_t* arena, size_t slices) {
-  if (!MI_HAS_RANDOM_PLACE) {
-    return 0;
-  }
+// How many slices behind the first free one a run may begin.
+static size_t mi_arena_window(const mi_arena_t* arena, size_t slices) {
   const size_t wanted = _mi_max(MI_ARENA_WINDOW, slices * MI_ARENA_WINDOW_RUNS);
-  const size_t window = _mi_max(_mi_min(wanted, arena->slice_count / MI_ARENA_WINDOW_SHARE), 1);
+  return _mi_max(_mi_min(wanted, arena->slice_count / MI_ARENA_WINDOW_SHARE), 1);
+}
+
+// A random number below `bound`.
+static size_t mi_arena_choose(size_t bound) {
   // Relaxed: each count is drawn once, and nothing else depends on it.
-  const uint64_t word = _mi_hard_place_word(mi_atomic_load_relaxed(&mi_arenas.place_secret),
-                                            mi_atomic_add_relaxed(&mi_arenas.place_count, 1));
-  return _mi_hard_place_below(word, window);
+  const uint64_t count = mi_atomic_add_relaxed(&mi_arenas.place_count, 1);
+  return _mi_hard_place_below(_mi_hard_place_word(mi_atomic_load_relaxed(&mi_arenas.place_secret), count), bound);
+}
+
+// Claims a run of memory that was used before, at a random place of the window behind `first`: as long as there is such
+// memory, random places do not make the process hold more of it.
+static bool mi_arena_claim_used(mi_arena_t* arena, size_t first, size_t slices, size_t align, size_t* index) {
+  const size_t from = _mi_align_up(first, align);
+  const size_t places = mi_arena_window(arena, slices) / align;
+  if (from >= arena->slice_count || places == 0) {
+    return false;
+  }
+  const size_t offset = mi_arena_choose(places);
+  for (size_t i = 0; i < places; i++) {
+    const size_t at = from + (i + offset < places ? i + offset : i + offset - places) * align;
+    if (at + slices <= arena->slice_count && _mi_bitmap_is_set(arena->dirty, at) && _mi_bitmap_is_set(arena->free, at) &&
+        _mi_bitmap_try_claim(arena->free, at, slices)) {
+      *index = at;
+      return true;
+    }
+  }
+  return false;
 }
 
 // Finds and claims a free run; other threads may take what was found, then the search goes on behind it.
@@ -326,8 +346,13 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
   if (first > hint) {
     mi_atomic_cas_weak_relaxed(&arena->hint, &hint, first);
   }
-  const size_t wanted =
-      (apart ? _mi_max(first, arena->slice_count / MI_ARENA_APART_SHARE) : first) + mi_arena_offset(arena, slices);
+  size_t wanted = apart ? _mi_max(first, arena->slice_count / MI_ARENA_APART_SHARE) : first;
+  if (MI_HAS_RANDOM_PLACE) {
+    if (!apart && phase == 0 && mi_arena_claim_used(arena, first, slices, align, index)) {
+      return true;
+    }
+    wanted += mi_arena_choose(mi_arena_window(arena, slices));
+  }
   size_t from = wanted;
   bool again = false;
   for (;;) {
