@@ -38,26 +38,37 @@ mi_inline uint32_t _mi_hard_shuffle_below(mi_shuffle_t* shuffle, uint32_t bound)
   return (uint32_t)(product >> 32);
 }
 
-// Puts `count` items, fewer than 65536, into a random order (Fisher and Yates). Four draws a word, without bias as above.
-mi_inline void _mi_hard_shuffle(mi_shuffle_t* shuffle, uint16_t* items, uint32_t count) {
-  uint64_t word = 0;
-  unsigned draws = 0;
-  for (uint32_t left = count; left > 1;) {
-    if (draws == 0) {
-      word = _mi_hard_shuffle_next(shuffle);
-      draws = 4;
-    }
-    const uint32_t product = (uint32_t)(word & 0xffff) * left;
-    word >>= 16;
-    draws--;
-    if (mi_unlikely((product & 0xffff) < left) && (product & 0xffff) < 0x10000U % left) {
-      continue;
-    }
-    left--;
-    const uint32_t chosen = product >> 16;
-    const uint16_t item = items[chosen];
-    items[chosen] = items[left];
-    items[left] = item;
+// Puts `item` at place `at` of `count` items, and what was there behind them all.
+mi_inline void mi_shuffle_insert(uint16_t* items, uint32_t count, uint32_t item, uint32_t at) {
+  items[count] = (uint16_t)item;
+  items[count] = items[at];
+  items[at] = (uint16_t)item;
+}
+
+// Adds the numbers `first` … `first + more - 1` to `count` items that are in a random order, so that all are (Fisher and
+// Yates, from the inside out). There are at most MI_SHUFFLE_MAX. Three draws share a word: what the first leaves of it
+// serves the next, and all three are drawn again where some results would be favoured.
+enum { MI_SHUFFLE_MAX = 1024 };
+
+mi_inline void _mi_hard_shuffle_add(mi_shuffle_t* shuffle, uint16_t* items, uint32_t count, uint32_t first, uint32_t more) {
+  for (; more >= 3; more -= 3) {
+    const uint32_t bound = count + 1;
+    const uint32_t orders = bound * (bound + 1) * (bound + 2);
+    uint64_t a;
+    uint64_t b;
+    uint64_t c;
+    do {
+      a = (_mi_hard_shuffle_next(shuffle) >> 32) * bound;
+      b = (uint64_t)(uint32_t)a * (bound + 1);
+      c = (uint64_t)(uint32_t)b * (bound + 2);
+    } while (mi_unlikely((uint32_t)c < orders) && (uint32_t)c < (0U - orders) % orders);
+    mi_shuffle_insert(items, count++, first++, (uint32_t)(a >> 32));
+    mi_shuffle_insert(items, count++, first++, (uint32_t)(b >> 32));
+    mi_shuffle_insert(items, count++, first++, (uint32_t)(c >> 32));
+  }
+  for (; more > 0; more--) {
+    const uint32_t at = _mi_hard_shuffle_below(shuffle, count + 1);
+    mi_shuffle_insert(items, count++, first++, at);
   }
 }
 

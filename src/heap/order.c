@@ -23,6 +23,7 @@ enum {
   MI_ORDER_USES = 64,
 };
 
+_Static_assert((int)MI_EXTEND_BLOCKS_MAX <= (int)MI_SHUFFLE_MAX, "an extension can be shuffled");
 _Static_assert(((int)MI_SLICE_SIZE >> MI_CHUNK_SHIFT) <= 64, "the chunks of a page fit in a word");
 
 // The numbers for one more order of this theap.
@@ -112,8 +113,18 @@ static void mi_page_list_in_order(mi_page_t* page) {
   page->capacity += count;
 }
 
-static mi_block_t* mi_page_block(const mi_page_t* page, uint32_t number) {
-  return (mi_block_t*)(void*)(page->start + number * page->block_size);
+// Makes a list of blocks. What it needs of the page is copied: the compiler cannot know that no block overlaps it.
+static mi_block_t* mi_page_link(const mi_page_t* page, const uint16_t* numbers, uint32_t count) {
+  const mi_link_key_t key = page->key;
+  uint8_t* const start = page->start;
+  const size_t block_size = page->block_size;
+  mi_block_t* next = NULL;
+  for (uint32_t i = 0; i < count; i++) {
+    mi_block_t* const block = (mi_block_t*)(void*)(start + numbers[i] * block_size);
+    block->link = MI_HAS_ENCODED_LISTS ? _mi_hard_link_encode((uintptr_t)next, (uintptr_t)block, &key) : (uintptr_t)next;
+    next = block;
+  }
+  return next;
 }
 
 // Chooses chunks that were not listed yet until there are blocks enough, and lists all their blocks in a random order.
@@ -133,18 +144,10 @@ static void mi_page_list_at_random(mi_page_t* page) {
     if (MI_HAS_LIVE_BITS) {
       mi_page_open(page, first, end - first);
     }
-    for (uint32_t number = first; number < end; number++) {
-      numbers[count++] = (uint16_t)number;
-    }
+    _mi_hard_shuffle_add(order, numbers, count, first, end - first);
+    count += end - first;
   }
-  _mi_hard_shuffle(order, numbers, count);
-  mi_block_t* next = NULL;
-  for (uint32_t i = 0; i < count; i++) {
-    mi_block_t* const block = mi_page_block(page, numbers[i]);
-    _mi_block_set_next(page, block, next);
-    next = block;
-  }
-  page->free = next;
+  page->free = mi_page_link(page, numbers, count);
   page->capacity += count;
 }
 

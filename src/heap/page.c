@@ -62,7 +62,7 @@ void _mi_page_collect_remote(mi_page_t* page) {
   page->free_is_zero = false;
   mi_block_t* const head = mi_remote_head(page, remote);
   page->used -= MI_HAS_LIVE_BITS || MI_HAS_ENCODED_LISTS ? mi_page_take_checked(page, head, count)
-                                                          : mi_page_take_plain(page, head, count);
+                                                         : mi_page_take_plain(page, head, count);
 }
 
 // The last block of a list of the owner's that begins with `head`; NULL after a report.

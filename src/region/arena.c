@@ -34,15 +34,17 @@ enum {
   MI_ARENA_WINDOW = 64,
   MI_ARENA_WINDOW_RUNS = 16,
   MI_ARENA_WINDOW_SHARE = 8,
-  // The first search of an arena begins in so many slices, those of its first group but for a window.
-  MI_ARENA_FIRST_PLACES = MI_GROUP_SLICES - MI_ARENA_WINDOW,
+  // The first search of an arena begins in so many slices: with the window still in its first group.
+  MI_ARENA_FIRST_PLACES = MI_GROUP_SLICES / 4,
 };
+
+_Static_assert((int)MI_ARENA_WINDOW == (int)MI_BITMAP_WORD_BITS, "a window for one slice is a word");
 
 static struct {
   mi_lock_t lock;  // creation
   _Atomic(size_t) count;
   _Atomic(mi_arena_t*) table[MI_ARENA_MAX];
-  mi_random_t random;             // under the lock
+  mi_random_t random;              // under the lock
   _Atomic(uint64_t) place_secret;  // of the places of runs
   _Atomic(uint64_t) place_count;
 } mi_arenas;
@@ -327,6 +329,9 @@ static bool mi_arena_claim_used(mi_arena_t* arena, size_t first, size_t slices, 
     return false;
   }
   const size_t offset = mi_arena_choose(places);
+  if (slices == 1 && (_mi_bitmap_window(arena->free, arena->slice_count, from) & _mi_bitmap_window(arena->dirty, arena->slice_count, from)) == 0) {
+    return false;
+  }
   for (size_t i = 0; i < places; i++) {
     const size_t at = from + (i + offset < places ? i + offset : i + offset - places) * align;
     if (at + slices <= arena->slice_count && _mi_bitmap_is_set(arena->dirty, at) && _mi_bitmap_is_set(arena->free, at) &&

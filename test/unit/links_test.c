@@ -108,17 +108,17 @@ static size_t mi_links_test_other(const mi_links_test_page_t* t, bool live, size
 }
 
 typedef enum mi_links_test_kind_e {
-  STACK,         // an address on the stack
-  LIVE_BLOCK,    // the address of a live block of the page
-  INSIDE,        // an address inside a live block
-  FREE_BLOCK,    // the address of a free block of the page
-  RANDOM_WORD,   // anything
-  ZERO,          // as if cleared
-  OTHER_BLOCK,   // the stored link of another block
-  OTHER_PAGE,    // that of a block at the same offset of another page
-  ADDED,         // the link, and a few bytes
-  FLIPPED,       // the link, but for a bit
-  EARLIER,       // what stood there before
+  STACK,        // an address on the stack
+  LIVE_BLOCK,   // the address of a live block of the page
+  INSIDE,       // an address inside a live block
+  FREE_BLOCK,   // the address of a free block of the page
+  RANDOM_WORD,  // anything
+  ZERO,         // as if cleared
+  OTHER_BLOCK,  // the stored link of another block
+  OTHER_PAGE,   // that of a block at the same offset of another page
+  ADDED,        // the link, and a few bytes
+  FLIPPED,      // the link, but for a bit
+  EARLIER,      // what stood there before
   KINDS
 } mi_links_test_kind_t;
 

@@ -54,8 +54,8 @@ static void mi_page_test_end(mi_page_t* page, void* last) {
 }
 
 static int mi_page_test_compare(const void* a, const void* b) {
-  const uintptr_t x = (uintptr_t)*(void* const*)a;
-  const uintptr_t y = (uintptr_t)*(void* const*)b;
+  const uintptr_t x = (uintptr_t) * (void* const*)a;
+  const uintptr_t y = (uintptr_t) * (void* const*)b;
   return (x > y) - (x < y);
 }
 

@@ -39,8 +39,11 @@ MI_TEST(permutations_are_uniform) {
       if (fresh != 0) {
         _mi_hard_shuffle_seed(&shuffle, mi_test_random(&seed), mi_test_random(&seed));
       }
-      uint16_t items[N] = {0, 1, 2, 3, 4};
-      _mi_hard_shuffle(&shuffle, items, N);
+      // All at once, or in two steps.
+      uint16_t items[N];
+      const uint32_t first = (uint32_t)i % N;
+      _mi_hard_shuffle_add(&shuffle, items, 0, 0, first);
+      _mi_hard_shuffle_add(&shuffle, items, first, first, N - first);
       uint32_t rank = 0;
       unsigned present = 0;
       for (unsigned k = 0; k < N; k++) {
@@ -71,10 +74,7 @@ MI_TEST(places_are_uniform) {
       _mi_hard_shuffle_seed(&shuffle, mi_test_random(&seed), mi_test_random(&seed));
     }
     uint16_t items[N];
-    for (uint16_t k = 0; k < N; k++) {
-      items[k] = k;
-    }
-    _mi_hard_shuffle(&shuffle, items, N);
+    _mi_hard_shuffle_add(&shuffle, items, 0, 0, N);
     for (size_t k = 0; k < N; k++) {
       counts[k * N + items[k]]++;
     }
