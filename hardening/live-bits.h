@@ -3,7 +3,9 @@
 // Called by: heap, alloc.
 // Invariants: bits are kept in pairs of words: the owner's word, which only the owning thread writes, and the remote
 // word, in which other threads mark, atomically, what they have freed and the owner has not collected yet. So the owner
-// sets and clears without a locked instruction, and a second free by anyone finds one of the two bits telling.
+// sets and clears without a locked instruction, and a second free by anyone finds one of the two bits telling. Where no
+// block starts, or none was listed yet, both bits are set: such a place is neither live nor free, so nothing that names it
+// is freed or handed out.
 #pragma once
 
 #include "src/base/atomic.h"
@@ -31,8 +33,29 @@ mi_inline uint64_t mi_live_bit(uint64_t index) { return UINT64_C(1) << (index & 
 // Written as a shift of the word, which compilers turn into one instruction that tests a bit.
 mi_inline bool mi_live_has(uint64_t word, uint64_t index) { return ((word >> (index & 63)) & 1) != 0; }
 
-// Owner: the block at `index` is handed out. False: it is none of the page's, the program has it already, or another
-// thread's free of it has not been collected.
+// A new page: no place of it is one where a block starts. Nobody else looks at it yet.
+mi_inline void _mi_hard_live_close_all(mi_live_word_t* words) {
+  __builtin_memset((void*)(uintptr_t)words, 0xff, MI_LIVE_META_SIZE);
+}
+
+// Owner: blocks start at the places of `bits`, from `index` on, a multiple of 64, and are free.
+mi_inline void _mi_hard_live_open(mi_live_word_t* words, uint64_t index, uint64_t bits) {
+  mi_live_word_t* const word = mi_live_owner_word(words, index);
+  // The owner's bits first, as in collecting: no place looks live meanwhile.
+  mi_atomic_store_relaxed(word, mi_atomic_load_relaxed(word) & ~bits);
+  mi_atomic_and_acq_rel(mi_live_remote_word(words, index), ~bits);
+}
+
+// Anyone: whether the block at `index` is free, and no mark of a free waits to be collected.
+mi_inline bool _mi_hard_live_is_free(mi_live_word_t* words, uint64_t index) {
+  return index < MI_PAGE_GRANULES &&
+      !mi_live_has(mi_atomic_load_relaxed(mi_live_owner_word(words, index)) |
+                       mi_atomic_load_relaxed(mi_live_remote_word(words, index)),
+                   index);
+}
+
+// Owner: the block at `index` is handed out. False: it is none of the page's, the program has it already, another
+// thread's free of it has not been collected, or no listed block starts there.
 mi_inline bool _mi_hard_live_set(mi_live_word_t* words, uint64_t index) {
   if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
     return false;
@@ -83,7 +106,8 @@ mi_inline bool _mi_hard_live_mark_remote(mi_live_word_t* words, uint64_t index) 
   return true;
 }
 
-// Owner: takes over what another thread freed. False: nobody marked it, so the list that named it is corrupt.
+// Owner: takes over what another thread freed, at a place where a block starts. False: nobody marked it, so the list that
+// named it is corrupt.
 mi_inline bool _mi_hard_live_collect(mi_live_word_t* words, uint64_t index) {
   if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
     return false;
@@ -103,14 +127,4 @@ mi_inline bool _mi_hard_live_test(mi_live_word_t* words, uint64_t index) {
   }
   return (mi_atomic_load_relaxed(mi_live_owner_word(words, index)) &
           ~mi_atomic_load_relaxed(mi_live_remote_word(words, index)) & mi_live_bit(index)) != 0;
-}
-
-// Owner: whether the block at `index` could be handed out.
-mi_inline bool _mi_hard_live_is_free(mi_live_word_t* words, uint64_t index) {
-  if (index >= MI_PAGE_GRANULES) {
-    return false;
-  }
-  return !mi_live_has(mi_atomic_load_relaxed(mi_live_owner_word(words, index)) |
-                          mi_atomic_load_relaxed(mi_live_remote_word(words, index)),
-                      index);
 }

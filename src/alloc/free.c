@@ -25,7 +25,7 @@ static void mi_report_in_page(const mi_page_t* page, const void* p, const char* 
   const bool live = single || (MI_HAS_LIVE_BITS && _mi_hard_live_test(page->live, _mi_page_live_index(page, block)));
   // Where a block may have been handed out at an address inside it, any address in a free one may have been that.
   const bool handed_out = single ? p == page->single_start : block == p || (page->has_interior && !live);
-  if (handed_out && (uintptr_t)p < (uintptr_t)page->start + page->block_size * page->capacity) {
+  if (handed_out && _mi_page_was_listed(page, p)) {
     const mi_violation_t kind = what == NULL ? MI_VIOLATION_double_free : MI_VIOLATION_use_after_free;
     _mi_report(kind, "pointer %p is a free %s of %zu bytes (page %p, class %u, thread %zu), %s", p,
                mi_page_kind_of(page), page->block_size, (void*)page->start, page->bin, thread,

@@ -28,6 +28,19 @@ bool _mi_bitmap_try_claim(mi_bitmap_word_t* words, size_t start, size_t n);
 // How many of the n bits from `start` are set.
 size_t _mi_bitmap_count(const mi_bitmap_word_t* words, size_t start, size_t n);
 
+mi_inline bool _mi_bitmap_is_set(const mi_bitmap_word_t* words, size_t i) {
+  return ((mi_atomic_load_relaxed(&words[i / MI_BITMAP_WORD_BITS]) >> (i % MI_BITMAP_WORD_BITS)) & 1) != 0;
+}
+
+// The bits from `start` on, below `bits`, as many as a word has.
+mi_inline uint64_t _mi_bitmap_window(const mi_bitmap_word_t* words, size_t bits, size_t start) {
+  const size_t word = start / MI_BITMAP_WORD_BITS;
+  const unsigned shift = (unsigned)(start % MI_BITMAP_WORD_BITS);
+  const uint64_t low = mi_atomic_load_relaxed(&words[word]) >> shift;
+  const bool more = shift != 0 && (word + 1) * MI_BITMAP_WORD_BITS < bits;
+  return more ? low | mi_atomic_load_relaxed(&words[word + 1]) << (MI_BITMAP_WORD_BITS - shift) : low;
+}
+
 // Finds n set bits whose first index plus `phase` is a multiple of `align`, looking from `from` below `bits`.
 // What it finds may be gone when it returns: claim it.
 bool _mi_bitmap_find(const mi_bitmap_word_t* words, size_t bits, size_t from, size_t n, size_t align, size_t phase,

@@ -69,6 +69,7 @@ static void mi_page_unlist(mi_page_t* page) {
 static void mi_page_adopt(mi_page_t* page, mi_theap_t* theap) {
   page->theap = theap;
   page->last_tid = theap->tid;
+  _mi_page_rekey(page);
   mi_atomic_store_relaxed(&page->owner, theap->tid | (page->has_interior ? (uintptr_t)MI_OWNER_HAS_INTERIOR : 0));
 }
 
@@ -196,7 +197,7 @@ void _mi_page_free_remote(mi_page_t* page, mi_block_t* block) {
   do {
     const uint64_t old_head = (remote >> MI_REMOTE_HEAD_SHIFT) & MI_REMOTE_HEAD_MASK;
     const uint64_t count = (remote >> MI_REMOTE_COUNT_SHIFT) + 1;
-    _mi_block_set_next(
+    _mi_block_set_remote_next(
         page, block, old_head == 0 ? NULL : (mi_block_t*)(void*)(page->start + (old_head - 1) * MI_BLOCK_ALIGN));
     // Relaxed: if the page changes hands meanwhile, the compare-and-swap fails.
     claim = (remote & MI_REMOTE_OWNED) == 0 &&

@@ -45,10 +45,25 @@ static void mi_theap_retire_expired(mi_theap_t* theap) {
   }
 }
 
+// In a forked child the lists of this thread's pages get keys that the parent does not know.
+static void mi_theap_rekey(mi_theap_t* theap) {
+  for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
+    for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = page->next) {
+      _mi_page_rekey(page);
+    }
+  }
+}
+
 void _mi_theap_tick(void) {
   mi_theap_t* const own = _mi_tls.own;
   if (own == NULL) {
     return;
+  }
+  // Here and not in the fork handler: a fork in a signal handler may have interrupted a list operation.
+  if (MI_HAS_ENCODED_LISTS && mi_unlikely(own->key_generation != _mi_random_generation())) {
+    (void)_mi_random_next(&own->random);
+    own->key_generation = own->random.generation;
+    _mi_thread_each_theap(&mi_theap_rekey);
   }
   // Relaxed: a deadline that is missed here is seen by the next call.
   int64_t purge_due = mi_atomic_load_relaxed(&_mi_arena_purge_due);
@@ -114,8 +129,17 @@ static bool mi_theap_let_go(mi_theap_t* theap, mi_page_t* page) {
   return false;
 }
 
-// The page of the queue to allocate from next, with a free block: of the first few that have one the fullest, so that
-// others may become empty; else one that can be extended. Full pages are let go of, all but a few.
+// Which of two pages with free blocks serves next: the fuller, so that the other may become empty; or any of the `seen`
+// so far that are not empty, each as likely.
+static bool mi_page_is_better(mi_theap_t* theap, const mi_page_t* page, const mi_page_t* best, uint32_t seen) {
+  if (MI_HAS_RANDOM_PLACE) {
+    return page->used > 0 && (best->used == 0 || _mi_theap_choose(theap, seen) == 0);
+  }
+  return page->used > best->used;
+}
+
+// The page of the queue to allocate from next, with a free block: one of the first few that have one, else one that can
+// be extended. Full pages are let go of, all but a few.
 static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   mi_page_t* const first = theap->queues[bin].first;
   if (first != NULL) {
@@ -125,12 +149,14 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   mi_page_t* best = NULL;
   mi_page_t* extensible = NULL;
   mi_page_t* next;
+  uint32_t seen = 0;
   long candidates = _mi_option_get(mi_option_page_max_candidates);
   long full = _mi_option_get(mi_option_page_full_retain);
   for (mi_page_t* page = first; page != NULL; page = next) {
     next = page->next;
     if (mi_page_has_free(page)) {
-      mi_page_t* const other = best == NULL || page->used > best->used ? best : page;
+      seen += page->used > 0;
+      mi_page_t* const other = best == NULL || mi_page_is_better(theap, page, best, seen) ? best : page;
       best = other == best ? page : best;
       // Emptied by other threads, and nobody will free into it again.
       if (other != NULL && other->used == 0) {

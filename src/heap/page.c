@@ -1,8 +1,8 @@
 // Owns: a page's life: made from slices, extended, collected, released; and the look-ups for addresses without a page.
 // May include: base, hardening, sys, region, heap.
 // Called by: heap, alloc.
-// Invariants: a page is entered in the page map exactly while it exists; blocks are put in a list one OS page at a time,
-// so that memory which was never handed out stays untouched.
+// Invariants: a page is entered in the page map exactly while it exists; a link is followed, and what it leads to written,
+// only after it was found to lead to a free block of the page.
 #include "src/heap/page.h"
 
 #include <string.h>
@@ -11,13 +11,6 @@
 #include "src/heap/theap.h"
 #include "src/sys/report.h"
 #include "src/sys/stats.h"
-
-enum {
-  // What one extension adds: blocks worth this many bytes, and for larger blocks a few, as long as they stay small.
-  MI_EXTEND_BYTES = 4 * MI_KIB,
-  MI_EXTEND_BLOCKS = 8,
-  MI_EXTEND_BYTES_MAX = 16 * MI_KIB,
-};
 
 mi_page_t _mi_page_empty = {.block_size = MI_BLOCK_ALIGN, .granule_shift = 4};
 
@@ -28,22 +21,32 @@ static mi_block_t* mi_remote_head(const mi_page_t* page, uint64_t remote) {
   return head == 0 ? NULL : (mi_block_t*)(void*)(page->start + (head - 1) * MI_BLOCK_ALIGN);
 }
 
-// The walk checks each link before it follows it: what other threads freed lies in memory that a program can still
-// write to. Returns the last block of the list, with the number of good ones in *count.
-static mi_block_t* mi_page_collect_walk(mi_page_t* page, mi_block_t* head, uint32_t* count) {
-  mi_block_t* last = NULL;
-  mi_block_t* block = head;
-  const uint32_t expected = *count;
-  for (uint32_t i = 0; i < expected; i++) {
-    if (MI_HAS_LIVE_BITS && !_mi_hard_live_collect(page->live, _mi_page_live_index(page, block))) {
+// Moves a list of `count` blocks that other threads freed to the front of page->free. Each link is checked before it is
+// followed: it lies in memory that a program can still write to. Returns the number of good ones.
+static uint32_t mi_page_take_checked(mi_page_t* page, mi_block_t* block, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    if (!_mi_page_is_block_start(page, block) ||
+        (MI_HAS_LIVE_BITS && !_mi_hard_live_collect(page->live, _mi_page_live_index(page, block)))) {
       _mi_page_report_corrupt(page, block);
-      *count = i;
-      break;
+      return i;
     }
-    last = block;
-    block = _mi_block_next(page, block);
+    mi_block_t* const next = _mi_block_remote_next(page, block);
+    _mi_block_set_next(page, block, page->free);
+    page->free = block;
+    block = next;
   }
-  return last;
+  return count;
+}
+
+// The same where nothing is checked or encoded.
+static uint32_t mi_page_take_plain(mi_page_t* page, mi_block_t* head, uint32_t count) {
+  mi_block_t* last = head;
+  for (uint32_t i = 1; i < count; i++) {
+    last = _mi_block_remote_next(page, last);
+  }
+  _mi_block_set_next(page, last, page->free);
+  page->free = head;
+  return count;
 }
 
 void _mi_page_collect_remote(mi_page_t* page) {
@@ -55,16 +58,26 @@ void _mi_page_collect_remote(mi_page_t* page) {
     // Acquire pairs with the release of the frees: their links are visible.
   } while (
       !mi_atomic_cas_weak_acq_rel(&page->remote, &remote, remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)));
-  uint32_t count = (uint32_t)(remote >> MI_REMOTE_COUNT_SHIFT);
-  mi_block_t* const head = mi_remote_head(page, remote);
-  mi_block_t* const last = mi_page_collect_walk(page, head, &count);
-  if (last == NULL) {
-    return;
-  }
-  _mi_block_set_next(page, last, page->free);
-  page->free = head;
+  const uint32_t count = (uint32_t)(remote >> MI_REMOTE_COUNT_SHIFT);
   page->free_is_zero = false;
-  page->used -= count;
+  mi_block_t* const head = mi_remote_head(page, remote);
+  page->used -= MI_HAS_LIVE_BITS || MI_HAS_ENCODED_LISTS ? mi_page_take_checked(page, head, count)
+                                                         : mi_page_take_plain(page, head, count);
+}
+
+// The last block of a list of the owner's that begins with `head`; NULL after a report.
+static mi_block_t* mi_page_list_end(mi_page_t* page, mi_block_t* head) {
+  mi_block_t* last = head;
+  mi_block_t* next;
+  uint32_t count = 1;
+  while ((next = _mi_block_next(page, last)) != NULL) {
+    if (!_mi_page_may_be_free(page, next) || ++count > page->capacity) {
+      _mi_page_report_corrupt(page, next);
+      return NULL;
+    }
+    last = next;
+  }
+  return last;
 }
 
 void _mi_page_collect(mi_page_t* page) {
@@ -73,44 +86,16 @@ void _mi_page_collect(mi_page_t* page) {
   if (head == NULL) {
     return;
   }
+  page->local_free = NULL;
   if (page->free != NULL) {
-    mi_block_t* last = head;
-    mi_block_t* next;
-    uint32_t count = 1;
-    while ((next = _mi_block_next(page, last)) != NULL) {
-      if (MI_HAS_LIVE_BITS &&
-          (_mi_page_live_index(page, next) >= MI_PAGE_GRANULES || ++count > page->capacity)) {
-        page->local_free = NULL;
-        _mi_page_report_corrupt(page, next);
-        return;
-      }
-      last = next;
+    mi_block_t* const last = mi_page_list_end(page, head);
+    if (last == NULL) {
+      return;
     }
     _mi_block_set_next(page, last, page->free);
   }
   page->free = head;
-  page->local_free = NULL;
   page->free_is_zero = false;
-}
-
-void _mi_page_extend(mi_page_t* page) {
-  mi_assert_internal(page->free == NULL && page->capacity < page->reserved);
-  const size_t block_size = page->block_size;
-  size_t count = MI_EXTEND_BYTES / block_size;
-  if (count < MI_EXTEND_BLOCKS) {
-    count = _mi_max(_mi_min(MI_EXTEND_BLOCKS, MI_EXTEND_BYTES_MAX / block_size), 1);
-  }
-  count = _mi_min(count, page->reserved - page->capacity);
-  uint8_t* const first = page->start + page->capacity * block_size;
-  uint8_t* const last = first + (count - 1) * block_size;
-  for (uint8_t* p = first; p < last; p += block_size) {
-    _mi_block_set_next(page, (mi_block_t*)(void*)p, (mi_block_t*)(void*)(p + block_size));
-  }
-  _mi_block_set_next(page, (mi_block_t*)(void*)last, NULL);
-  page->free = (mi_block_t*)(void*)first;
-  page->free_is_zero = page->memory_is_zero;
-  page->capacity += (uint32_t)count;
-  _mi_counter_add(&_mi_stats.pages_extended, 1);
 }
 
 void _mi_page_check_free(mi_page_t* page) {
@@ -127,19 +112,40 @@ void* _mi_page_pop(mi_page_t* page) {
   return p;
 }
 
-bool _mi_page_refill_freed(mi_page_t* page) {
-  mi_assert_internal(page->free == NULL);
-  if (page->local_free != NULL) {
-    page->free = page->local_free;
-    page->local_free = NULL;
-    page->free_is_zero = false;
-    return true;
+// Keys
+
+static void mi_page_draw_key(mi_page_t* page, mi_random_t* random) {
+  const uint64_t a = _mi_random_next(random);
+  const uint64_t b = _mi_random_next(random);
+  page->key = _mi_hard_link_key(a, b, _mi_random_next(random));
+  page->key_inverse = _mi_hard_link_inverse(page->key.factor);
+  page->key_generation = random->generation;
+}
+
+// Encodes a list with the page's key that was encoded with another one.
+static mi_block_t* mi_page_rekey_list(mi_page_t* page, mi_block_t* head, const mi_link_key_t* old, uintptr_t old_inverse) {
+  uint32_t count = 0;
+  for (mi_block_t* block = head; block != NULL;) {
+    if (!_mi_page_may_be_free(page, block) || ++count > page->capacity) {
+      _mi_page_report_corrupt(page, block);
+      return NULL;
+    }
+    mi_block_t* const next = (mi_block_t*)_mi_hard_link_decode(block->link, (uintptr_t)block, old, old_inverse);
+    _mi_block_set_next(page, block, next);
+    block = next;
   }
-  // Relaxed: a free that is missed here is seen the next time.
-  if ((mi_atomic_load_relaxed(&page->remote) >> MI_REMOTE_COUNT_SHIFT) != 0) {
-    _mi_page_collect_remote(page);
+  return head;
+}
+
+void _mi_page_rekey(mi_page_t* page) {
+  if (!MI_HAS_ENCODED_LISTS || mi_likely(page->key_generation == _mi_random_generation())) {
+    return;
   }
-  return page->free != NULL;
+  const mi_link_key_t old = page->key;
+  const uintptr_t old_inverse = page->key_inverse;
+  mi_page_draw_key(page, &page->theap->random);
+  page->local_free = mi_page_rekey_list(page, page->local_free, &old, old_inverse);
+  page->free = mi_page_rekey_list(page, page->free, &old, old_inverse);
 }
 
 // Life
@@ -158,9 +164,7 @@ static mi_page_t* mi_page_claim_meta(const mi_run_t* run, bool has_live) {
   page->memory_is_zero = run->is_zero;
   if (MI_HAS_LIVE_BITS && has_live) {
     page->live = _mi_arena_live_meta(run->arena, run->index);
-    if (used_before) {
-      memset((void*)(uintptr_t)page->live, 0, MI_LIVE_META_SIZE);
-    }
+    _mi_hard_live_close_all(page->live);
   }
   return page;
 }
@@ -191,9 +195,13 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   page->theap = theap;
   page->last_tid = theap->tid;
   if (MI_HAS_ENCODED_LISTS) {
-    page->keys[0] = (uintptr_t)_mi_random_next(&theap->random);
-    page->keys[1] = (uintptr_t)_mi_random_next(&theap->random);
+    const uint64_t a = _mi_random_next(&theap->random);
+    const uint64_t b = _mi_random_next(&theap->random);
+    page->remote_key = _mi_hard_link_key(a, b, _mi_random_next(&theap->random));
+    page->remote_inverse = _mi_hard_link_inverse(page->remote_key.factor);
+    mi_page_draw_key(page, &theap->random);
   }
+  _mi_page_order_init(page);
   mi_atomic_store_relaxed(&page->remote, MI_REMOTE_OWNED);
   mi_atomic_store_relaxed(&page->owner, theap->tid);
   return mi_page_publish(page) ? page : NULL;
@@ -281,7 +289,12 @@ void _mi_page_report_corrupt(mi_page_t* page, const void* block) {
              (void*)page->start, block);
 }
 
-// The page whose metadata stands at or before slice `index` and whose slices hold p. In use or, if `stale`, gone.
+static bool mi_page_had_block(const mi_page_t* page, const void* p) {
+  return _mi_page_is_single(page) ? page->single_start == p : _mi_page_block_of(page, p) == p;
+}
+
+// The page whose metadata stands at or before slice `index` and whose slices hold p. In use or, if `stale`, gone: then the
+// last that had a block at p, as several may have been where p is.
 static mi_page_t* mi_page_at_slice(const mi_arena_t* arena, size_t index, const void* p, bool stale) {
   for (size_t back = 0; back <= index; back++) {
     const size_t head = index - back;
@@ -292,7 +305,8 @@ static mi_page_t* mi_page_at_slice(const mi_arena_t* arena, size_t index, const 
     }
     mi_page_t* const page = _mi_arena_page_meta(arena, head);
     if ((in_use || stale) && page->start != NULL &&
-        (uintptr_t)p - (uintptr_t)page->start < page->slice_count * MI_SLICE_SIZE) {
+        (uintptr_t)p - (uintptr_t)page->start < page->slice_count * MI_SLICE_SIZE &&
+        (in_use || mi_page_had_block(page, p))) {
       return page;
     }
     if (in_use) {
@@ -321,5 +335,5 @@ bool _mi_page_was_block(const void* p) {
   }
   const mi_page_t* const page =
       mi_page_at_slice(arena, (size_t)((const uint8_t*)p - arena->base) >> MI_SLICE_SHIFT, p, true);
-  return page != NULL && (_mi_page_is_single(page) ? page->single_start == p : _mi_page_block_of(page, p) == p);
+  return page != NULL && mi_page_had_block(page, p);
 }

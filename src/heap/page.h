@@ -67,28 +67,33 @@ struct mi_page_s {
   uint8_t granule_shift;
   _Atomic(bool) has_interior;  // a block was handed out at an address inside it
   bool memory_is_zero;         // what was never handed out holds zeroes
-  _Atomic(mi_heap_t*) heap;    // changes under the lock of the heap it leaves
-  uintptr_t keys[2];           // of the links
+  mi_link_key_t remote_key;    // of the links in `remote`, for as long as the page exists
   // Written by the owner on every call.
   mi_aligned(MI_CACHE_LINE) mi_block_t* free;
   mi_block_t* local_free;
-  uint32_t used;      // blocks handed out and not collected
-  uint32_t capacity;  // blocks that were ever in a list
-  bool free_is_zero;  // blocks in `free` hold zeroes but for their link
+  uint32_t used;            // blocks handed out and not collected
+  uint32_t capacity;        // blocks that were ever in a list
+  uint32_t key_generation;  // of the random numbers that `key` is from
+  bool free_is_zero;        // blocks in `free` hold zeroes but for their link
   bool retired;
-  uintptr_t last_tid;  // who owned it last
-  mi_theap_t* theap;
-  struct mi_page_s* next;
-  struct mi_page_s* prev;
+  mi_link_key_t key;  // of the links in `free` and `local_free`, which only the owner reads and writes
+  uintptr_t key_inverse;
   // Written by other threads.
   mi_aligned(MI_CACHE_LINE) _Atomic(uint64_t) remote;
   _Atomic(uint32_t) unowned_used;  // `used` as it was when the page became unowned
+  _Atomic(mi_heap_t*) heap;        // changes under the lock of the heap it leaves
+  uintptr_t remote_inverse;        // of remote_key
+  uint64_t unlisted;               // with a random order: the chunks whose blocks were never in a list
+  uintptr_t last_tid;              // who owned it last
+  mi_theap_t* theap;
+  struct mi_page_s* next;
   // Where the memory is from.
   mi_aligned(MI_CACHE_LINE) mi_arena_t* arena;  // NULL: memory of its own, in `os`
   size_t slice_index;
   size_t slice_count;
   mi_os_block_t os;
   uint8_t* single_start;  // what a single was handed out as
+  struct mi_page_s* prev;
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");
@@ -110,14 +115,43 @@ mi_inline uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
   return _mi_hard_live_index((uint64_t)((uintptr_t)p - (uintptr_t)page->start), page->granule_shift);
 }
 
+// The next block in a list of the owner's.
 mi_inline mi_block_t* _mi_block_next(const mi_page_t* page, const mi_block_t* block) {
   const uintptr_t link = block->link;
-  return (mi_block_t*)(MI_HAS_ENCODED_LISTS ? _mi_hard_link_decode(link, (uintptr_t)block, page->keys) : link);
+  return (mi_block_t*)(MI_HAS_ENCODED_LISTS ? _mi_hard_link_decode(link, (uintptr_t)block, &page->key, page->key_inverse)
+                                            : link);
 }
 
 mi_inline void _mi_block_set_next(const mi_page_t* page, mi_block_t* block, const mi_block_t* next) {
   const uintptr_t link = (uintptr_t)next;
-  block->link = MI_HAS_ENCODED_LISTS ? _mi_hard_link_encode(link, (uintptr_t)block, page->keys) : link;
+  block->link = MI_HAS_ENCODED_LISTS ? _mi_hard_link_encode(link, (uintptr_t)block, &page->key) : link;
+}
+
+// The same in the list of what other threads freed.
+mi_inline mi_block_t* _mi_block_remote_next(const mi_page_t* page, const mi_block_t* block) {
+  const uintptr_t link = block->link;
+  return (mi_block_t*)(MI_HAS_ENCODED_LISTS
+                           ? _mi_hard_link_decode(link, (uintptr_t)block, &page->remote_key, page->remote_inverse)
+                           : link);
+}
+
+mi_inline void _mi_block_set_remote_next(const mi_page_t* page, mi_block_t* block, const mi_block_t* next) {
+  const uintptr_t link = (uintptr_t)next;
+  block->link = MI_HAS_ENCODED_LISTS ? _mi_hard_link_encode(link, (uintptr_t)block, &page->remote_key) : link;
+}
+
+// Whether a block of the page starts at p.
+mi_inline bool _mi_page_is_block_start(const mi_page_t* page, const void* p) {
+  const uintptr_t offset = (uintptr_t)p - (uintptr_t)page->start;
+  return offset < page->reserved * page->block_size && (uint32_t)offset % (uint32_t)page->block_size == 0;
+}
+
+// Whether p may be in a list of the owner's: it is a free block, as far as the profile can tell.
+mi_inline bool _mi_page_may_be_free(const mi_page_t* page, const void* p) {
+  if (MI_HAS_LIVE_BITS) {
+    return _mi_hard_live_is_free(page->live, _mi_page_live_index(page, p));
+  }
+  return !MI_HAS_ENCODED_LISTS || _mi_page_is_block_start(page, p);
 }
 
 // Reports a free list of the page that names `block`, which is none of its free blocks, and drops the list.
@@ -131,6 +165,10 @@ mi_inline void* _mi_page_try_pop(mi_page_t* page) {
     return NULL;
   }
   if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_set(page->live, _mi_page_live_index(page, block)))) {
+    return NULL;
+  }
+  if (!MI_HAS_LIVE_BITS && MI_HAS_ENCODED_LISTS && mi_unlikely(_mi_page_live_index(page, block) >= MI_PAGE_GRANULES)) {
+    _mi_page_report_corrupt(page, block);
     return NULL;
   }
   page->free = _mi_block_next(page, block);
@@ -149,6 +187,12 @@ bool _mi_page_refill_freed(mi_page_t* page);
 
 // Makes blocks available in page->free, which is empty, that were never used; there are some.
 void _mi_page_extend(mi_page_t* page);
+
+// A new page, whose size of blocks is known: nothing of it is listed.
+void _mi_page_order_init(mi_page_t* page);
+
+// Gives the owner's lists new keys if the random numbers were reseeded, in a forked child, since they got theirs.
+void _mi_page_rekey(mi_page_t* page);
 
 // Moves what other threads freed to the front of page->free.
 void _mi_page_collect_remote(mi_page_t* page);
@@ -176,6 +220,9 @@ mi_inline void* _mi_page_block_of(const mi_page_t* page, const void* p) {
   const size_t offset = (size_t)((uintptr_t)p - (uintptr_t)page->start);
   return page->start + offset / page->block_size * page->block_size;
 }
+
+// Whether the block that address p lies in was ever in a list.
+bool _mi_page_was_listed(const mi_page_t* page, const void* p);
 
 // The page in use that address p lies in, also far inside a single; NULL when there is none. Slow.
 mi_page_t* _mi_page_of_any(const void* p);

@@ -55,6 +55,8 @@ static void mi_fork_parent(void) { mi_fork_release(false); }
 static void mi_fork_child(void) {
   _mi_tls.os_tid = _mi_prim_os_thread_id();
   mi_fork_release(true);
+  // The next call of this thread gives its lists new keys.
+  _mi_thread_disarm();
 }
 
 // After the core is up, since the C library may allocate for it.
@@ -74,7 +76,7 @@ bool _mi_process_init(void) {
     _mi_os_init();
     _mi_options_load();
     _mi_tls.os_tid = _mi_prim_os_thread_id();
-    if (MI_HAS_ENCODED_LISTS) {
+    if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE) {
       // The system is asked for randomness now: later a sandbox may forbid it.
       mi_random_t probe = {0};
       _mi_random_init(&probe);

@@ -5,6 +5,7 @@
 // disarmed (no theap and an id that owns nothing), and every slow path copes with both.
 #pragma once
 
+#include "hardening/shuffle.h"
 #include "src/heap/page.h"
 #include "src/sys/random.h"
 
@@ -27,6 +28,9 @@ struct mi_theap_s {
   uint32_t slow_calls;  // since the last collection
   mi_page_queue_t queues[MI_BIN_COUNT];
   mi_random_t random;
+  mi_shuffle_t order;       // for orders and choices, from a few numbers of `random`
+  uint32_t order_uses;      // left before `order` is seeded anew
+  uint32_t key_generation;  // of the random numbers that the keys of all pages were brought up to
 };
 
 typedef struct mi_page_list_s {
@@ -107,6 +111,9 @@ void _mi_theap_collect(mi_theap_t* theap, bool force);
 
 // Lets go of every page: listed where it has free blocks.
 void _mi_theap_abandon(mi_theap_t* theap);
+
+// A number below `bound`, which is not zero, for a choice that is not to be foreseen.
+uint32_t _mi_theap_choose(mi_theap_t* theap, uint32_t bound);
 
 // Calls `visit` for each theap of the calling thread whose heap exists and cannot end meanwhile.
 void _mi_thread_each_theap(void (*visit)(mi_theap_t* theap));

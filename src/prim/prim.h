@@ -42,6 +42,10 @@ void _mi_prim_init(mi_prim_config_t* config);
 // memory left. *addr is unchanged by an error.
 int _mi_prim_reserve(size_t size, bool commit, void** addr);
 
+// _mi_prim_reserve_at does the same, at `wish` if nothing is there and the system is willing, else anywhere. What is mapped
+// already is never replaced. Any address may be wished for.
+int _mi_prim_reserve_at(void* wish, size_t size, bool commit, void** addr);
+
 // _mi_prim_release gives a range back, addresses included. A part of a reservation only where has_partial_release says so;
 // then ENOMEM means that the process has no mapping left to split with, and everything is still there.
 int _mi_prim_release(void* addr, size_t size);

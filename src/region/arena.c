@@ -4,12 +4,14 @@
 // Invariants: `committed`, `dirty` and `purge` bits of a slice change only while its run is claimed; the table only grows.
 #include "src/region/arena.h"
 
+#include "hardening/place.h"
 #include "src/base/assert.h"
 #include "src/base/bits.h"
 #include "src/region/arena-purge.h"
 #include "src/sys/lock.h"
 #include "src/sys/log.h"
 #include "src/sys/options.h"
+#include "src/sys/random.h"
 #include "src/sys/stats.h"
 
 enum {
@@ -27,12 +29,24 @@ enum {
   MI_ARENA_APART_SHARE = 4,
   // A process that may map only so much is not to lose more than this share of it to one reservation.
   MI_ARENA_LIMIT_SHARE = 8,
+  // With random places a run lies in so many slices behind the first free one, more for longer runs, up to a share of the
+  // arena. Small enough for the metadata of a few pages to lie together.
+  MI_ARENA_WINDOW = 64,
+  MI_ARENA_WINDOW_RUNS = 16,
+  MI_ARENA_WINDOW_SHARE = 8,
+  // The first search of an arena begins in so many slices: with the window still in its first group.
+  MI_ARENA_FIRST_PLACES = MI_GROUP_SLICES / 4,
 };
+
+_Static_assert((int)MI_ARENA_WINDOW == (int)MI_BITMAP_WORD_BITS, "a window for one slice is a word");
 
 static struct {
   mi_lock_t lock;  // creation
   _Atomic(size_t) count;
   _Atomic(mi_arena_t*) table[MI_ARENA_MAX];
+  mi_random_t random;              // under the lock
+  _Atomic(uint64_t) place_secret;  // of the places of runs
+  _Atomic(uint64_t) place_count;
 } mi_arenas;
 
 mi_arena_t* _mi_arena_at(size_t i) {
@@ -105,6 +119,16 @@ static size_t mi_arena_align(size_t slice_count) {
   return slice_count * MI_SLICE_SIZE >= 2 * (size_t)MI_ARENA_ALIGN ? MI_ARENA_ALIGN : MI_SLICE_SIZE;
 }
 
+// Reserves at a random address where the profile and the system allow it. The lock is held.
+static void* mi_arena_reserve_somewhere(size_t size, size_t align, size_t guard, bool eager, mi_os_block_t* os) {
+  uintptr_t wish = 0;
+  // The thread sanitizer knows only the places that the system chooses.
+  if (MI_HAS_RANDOM_PLACE && !MI_TSAN_BUILD) {
+    wish = _mi_hard_place_address(_mi_random_next(&mi_arenas.random), _mi_os_config.address_bits, size + guard, align);
+  }
+  return _mi_os_reserve_at(wish, size, align, guard, eager, os);
+}
+
 // Reserves an arena of exactly `slice_count` slices with its metadata; NULL leaves nothing behind.
 static mi_arena_t* mi_arena_reserve(size_t slice_count, bool eager) {
   const size_t page_size = _mi_os_page_size();
@@ -114,12 +138,12 @@ static mi_arena_t* mi_arena_reserve(size_t slice_count, bool eager) {
   const size_t header_size = _mi_align_up(sizeof(mi_arena_t) + words * sizeof(mi_bitmap_word_t), page_size);
   mi_os_block_t os;
   mi_os_block_t meta_os;
-  void* const base = _mi_os_reserve_aligned(size, mi_arena_align(slice_count), page_size, eager, &os);
+  void* const base = mi_arena_reserve_somewhere(size, mi_arena_align(slice_count), page_size, eager, &os);
   if (base == NULL) {
     return NULL;
   }
   mi_arena_t* const arena =
-      _mi_os_reserve_aligned(header_size + groups * MI_GROUP_META_SIZE, page_size, page_size, eager, &meta_os);
+      mi_arena_reserve_somewhere(header_size + groups * MI_GROUP_META_SIZE, page_size, page_size, eager, &meta_os);
   if (arena == NULL || (!eager && !_mi_os_commit(arena, header_size))) {
     if (arena != NULL) {
       _mi_os_release(&meta_os);
@@ -170,7 +194,7 @@ static bool mi_arena_revive(size_t needed, size_t preferred, bool eager) {
     }
     const size_t page_size = _mi_os_page_size();
     void* const base =
-        _mi_os_reserve_aligned(count * MI_SLICE_SIZE, mi_arena_align(count), page_size, eager, &arena->os);
+        mi_arena_reserve_somewhere(count * MI_SLICE_SIZE, mi_arena_align(count), page_size, eager, &arena->os);
     if (base != NULL) {
       arena->base = base;
       mi_atomic_store_release(&arena->vacant, false);
@@ -217,6 +241,14 @@ static bool mi_arena_add(size_t needed) {
     return false;
   }
   arena->is_first = count == 0;
+  if (MI_HAS_RANDOM_PLACE) {
+    if (count == 0) {
+      mi_atomic_store_relaxed(&mi_arenas.place_secret, _mi_random_next(&mi_arenas.random));
+    }
+    if (arena->slice_count >= 2 * (size_t)MI_GROUP_SLICES) {
+      mi_atomic_store_relaxed(&arena->hint, _mi_random_below(&mi_arenas.random, MI_ARENA_FIRST_PLACES));
+    }
+  }
   _mi_arena_advise_huge_pages(arena);
   mi_atomic_store_relaxed(&mi_arenas.table[count], arena);
   // Release publishes the arena; pairs with the acquire in _mi_arena_at.
@@ -275,6 +307,42 @@ void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
   }
 }
 
+// How many slices behind the first free one a run may begin.
+static size_t mi_arena_window(const mi_arena_t* arena, size_t slices) {
+  const size_t wanted = _mi_max(MI_ARENA_WINDOW, slices * MI_ARENA_WINDOW_RUNS);
+  return _mi_max(_mi_min(wanted, arena->slice_count / MI_ARENA_WINDOW_SHARE), 1);
+}
+
+// A random number below `bound`.
+static size_t mi_arena_choose(size_t bound) {
+  // Relaxed: each count is drawn once, and nothing else depends on it.
+  const uint64_t count = mi_atomic_add_relaxed(&mi_arenas.place_count, 1);
+  return _mi_hard_place_below(_mi_hard_place_word(mi_atomic_load_relaxed(&mi_arenas.place_secret), count), bound);
+}
+
+// Claims a run of memory that was used before, at a random place of the window behind `first`: as long as there is such
+// memory, random places do not make the process hold more of it.
+static bool mi_arena_claim_used(mi_arena_t* arena, size_t first, size_t slices, size_t align, size_t* index) {
+  const size_t from = _mi_align_up(first, align);
+  const size_t places = mi_arena_window(arena, slices) / align;
+  if (from >= arena->slice_count || places == 0) {
+    return false;
+  }
+  const size_t offset = mi_arena_choose(places);
+  if (slices == 1 && (_mi_bitmap_window(arena->free, arena->slice_count, from) & _mi_bitmap_window(arena->dirty, arena->slice_count, from)) == 0) {
+    return false;
+  }
+  for (size_t i = 0; i < places; i++) {
+    const size_t at = from + (i + offset < places ? i + offset : i + offset - places) * align;
+    if (at + slices <= arena->slice_count && _mi_bitmap_is_set(arena->dirty, at) && _mi_bitmap_is_set(arena->free, at) &&
+        _mi_bitmap_try_claim(arena->free, at, slices)) {
+      *index = at;
+      return true;
+    }
+  }
+  return false;
+}
+
 // Finds and claims a free run; other threads may take what was found, then the search goes on behind it.
 // `apart`: from the arena's second quarter on, where there is room.
 static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t phase, bool apart, size_t* index) {
@@ -283,7 +351,13 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
   if (first > hint) {
     mi_atomic_cas_weak_relaxed(&arena->hint, &hint, first);
   }
-  const size_t wanted = apart ? _mi_max(first, arena->slice_count / MI_ARENA_APART_SHARE) : first;
+  size_t wanted = apart ? _mi_max(first, arena->slice_count / MI_ARENA_APART_SHARE) : first;
+  if (MI_HAS_RANDOM_PLACE) {
+    if (!apart && phase == 0 && mi_arena_claim_used(arena, first, slices, align, index)) {
+      return true;
+    }
+    wanted += mi_arena_choose(mi_arena_window(arena, slices));
+  }
   size_t from = wanted;
   bool again = false;
   for (;;) {
@@ -406,6 +480,9 @@ void _mi_arenas_fork_prepare(void) {
 void _mi_arenas_fork_release(bool in_child) {
   _mi_arena_purge_fork_release(in_child);
   if (in_child) {
+    if (MI_HAS_RANDOM_PLACE) {
+      mi_atomic_store_relaxed(&mi_arenas.place_secret, _mi_random_next(&mi_arenas.random));
+    }
     _mi_lock_reset(&mi_arenas.lock);
   } else {
     _mi_lock_release(&mi_arenas.lock);

@@ -84,7 +84,28 @@ static uint8_t* mi_os_reserve_guarded(size_t size, size_t align, size_t guard, b
   return p;
 }
 
+// Reserves where the caller wants it, or not at all.
+static uint8_t* mi_os_reserve_wished(uintptr_t wish, size_t size, size_t guard, bool commit, mi_os_block_t* os) {
+  const size_t needed = size + 2 * guard;
+  void* const place = (void*)(wish - guard);
+  void* base;
+  if (_mi_prim_reserve_at(place, needed, guard == 0 && commit, &base) != 0) {
+    return NULL;
+  }
+  if (base != place || (guard > 0 && commit && _mi_prim_commit((uint8_t*)base + guard, size) != 0)) {
+    _mi_prim_release(base, needed);
+    return NULL;
+  }
+  os->base = base;
+  os->size = needed;
+  return (uint8_t*)base + guard;
+}
+
 void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
+  return _mi_os_reserve_at(0, size, align, guard, commit, os);
+}
+
+void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
   const size_t page_size = _mi_os_page_size();
   mi_assert_internal(_mi_is_power_of_two(align));
   mi_assert_internal(size % page_size == 0 && guard % page_size == 0);
@@ -92,8 +113,12 @@ void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commi
   if (size == 0 || _mi_add_overflow(size, 2 * guard, &needed) || needed > (size_t)PTRDIFF_MAX) {
     return NULL;
   }
-  uint8_t* p = guard > 0 ? mi_os_reserve_guarded(size, align, guard, commit, os)
-                         : mi_os_reserve_trimmed(size, align, 0, commit, os);
+  mi_assert_internal(wish % align == 0);
+  uint8_t* p = wish == 0 ? NULL : mi_os_reserve_wished(wish, size, guard, commit, os);
+  if (p == NULL) {
+    p = guard > 0 ? mi_os_reserve_guarded(size, align, guard, commit, os)
+                  : mi_os_reserve_trimmed(size, align, 0, commit, os);
+  }
   if (p == NULL && guard > 0 && commit) {
     // Guards split a mapping in three. A process that has as many mappings as it may gets its memory all the same.
     p = mi_os_reserve_trimmed(size, align, 0, true, os);

@@ -42,6 +42,9 @@ mi_inline size_t _mi_os_page_size(void) {
 // unspecified then. When the system has no mapping left to guard with, the memory is given without guards, and counted.
 void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os);
 
+// The same at address `wish`, a multiple of `align`, where that is free; else, and with 0, anywhere.
+void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os);
+
 // Reserves for as long as the library is loaded: otherwise as _mi_os_reserve_aligned at an OS page, with a guard of one.
 void* _mi_os_reserve_permanent(size_t size, bool commit);
 

@@ -100,6 +100,7 @@ static bool fault_now(unsigned kind) {
   }
 
 FAULT_INT(FAULT_RESERVE, ENOMEM, _mi_prim_reserve, (size_t size, bool commit, void** addr), (size, commit, addr))
+FAULT_INT(FAULT_RESERVE, ENOMEM, _mi_prim_reserve_at, (void* wish, size_t size, bool commit, void** addr), (wish, size, commit, addr))
 FAULT_INT(FAULT_RELEASE, ENOMEM, _mi_prim_release, (void* addr, size_t size), (addr, size))
 FAULT_INT(FAULT_COMMIT, ENOMEM, _mi_prim_commit, (void* addr, size_t size), (addr, size))
 FAULT_INT(FAULT_DECOMMIT, ENOMEM, _mi_prim_decommit, (void* addr, size_t size), (addr, size))

@@ -12,6 +12,10 @@ enum {
   MI_HAS_LIVE_BITS = 1,
   // Links in free blocks are encoded with keys of their page and the block's own address.
   MI_HAS_ENCODED_LISTS = 1,
+  // Blocks of a page are first handed out in a random order, and reused in one that is not that of the frees.
+  MI_HAS_RANDOM_ORDER = 1,
+  // Arenas, runs of slices in them, and the page that serves next are chosen at random.
+  MI_HAS_RANDOM_PLACE = 1,
   // A violation aborts the process (0: it is reported and the call ignored). MIMALLOC_ON_VIOLATION overrides it.
   MI_VIOLATION_ABORTS = 1,
   // Which assertions run: 0 none, 1 cheap, 2 internal, 3 expensive.

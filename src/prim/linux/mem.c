@@ -1,7 +1,7 @@
 // Owns: reservations, commit, purge, protection and moves, by mmap and its kin.
 // May include: prim, base, the C library's headers.
 // Called by: through prim.h.
-// Invariants: no hint, no fixed address but inside a range of the caller's, so nothing of others is ever replaced.
+// Invariants: an address is a wish, and fixed only inside a range of the caller's, so nothing of others is ever replaced.
 #include "src/prim/linux/linux.h"
 #include "src/prim/linux/syscall.h"
 
@@ -37,13 +37,15 @@ static long mi_mem_remap(void* addr, size_t old_size, size_t new_size, int flags
   return mi_syscall6(SYS_mremap, mi_syscall_arg(addr), (long)old_size, (long)new_size, flags, mi_syscall_arg(to), 0);
 }
 
-int _mi_prim_reserve(size_t size, bool commit, void** addr) {
+int _mi_prim_reserve_at(void* wish, size_t size, bool commit, void** addr) {
   if (!commit) {
-    return mi_syscall_mmap(NULL, size, PROT_NONE, MAP_NORESERVE, addr);
+    return mi_syscall_mmap(wish, size, PROT_NONE, MAP_NORESERVE, addr);
   }
   const int flags = mi_atomic_load_relaxed(&mi_mem_has_overcommit) ? MAP_NORESERVE : 0;
-  return mi_syscall_mmap(NULL, size, PROT_READ | PROT_WRITE, flags, addr);
+  return mi_syscall_mmap(wish, size, PROT_READ | PROT_WRITE, flags, addr);
 }
+
+int _mi_prim_reserve(size_t size, bool commit, void** addr) { return _mi_prim_reserve_at(NULL, size, commit, addr); }
 
 int _mi_prim_release(void* addr, size_t size) {
   return mi_syscall_error(mi_syscall3(SYS_munmap, mi_syscall_arg(addr), (long)size, 0));
