@@ -49,13 +49,13 @@ static mi_block_t* mi_page_collect_walk(mi_page_t* page, mi_block_t* head, uint3
 void _mi_page_collect_remote(mi_page_t* page) {
   uint64_t remote = mi_atomic_load_relaxed(&page->remote);
   do {
-    if ((remote >> MI_REMOTE_COUNT_SHIFT) == 0) {
+    if (_mi_remote_count(remote) == 0) {
       return;
     }
     // Acquire pairs with the release of the frees: their links are visible.
   } while (
       !mi_atomic_cas_weak_acq_rel(&page->remote, &remote, remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)));
-  uint32_t count = (uint32_t)(remote >> MI_REMOTE_COUNT_SHIFT);
+  uint32_t count = _mi_remote_count(remote);
   mi_block_t* const head = mi_remote_head(page, remote);
   mi_block_t* const last = mi_page_collect_walk(page, head, &count);
   if (last == NULL) {
@@ -122,7 +122,7 @@ bool _mi_page_refill_freed(mi_page_t* page) {
     return true;
   }
   // Relaxed: a free that is missed here is seen the next time.
-  if ((mi_atomic_load_relaxed(&page->remote) >> MI_REMOTE_COUNT_SHIFT) != 0) {
+  if (_mi_remote_count(mi_atomic_load_relaxed(&page->remote)) != 0) {
     _mi_page_collect_remote(page);
   }
   return page->free != NULL;

@@ -31,7 +31,6 @@ void _mi_single_init(mi_page_t* page, mi_heap_t* heap) {
   page->granule_shift = 63;
   mi_atomic_store_relaxed(&page->heap, heap);
   mi_atomic_store_relaxed(&page->remote, 0);
-  mi_atomic_store_relaxed(&page->unowned_used, 1);
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);
 }
 
