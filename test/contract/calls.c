@@ -74,7 +74,7 @@ static void check_null(const void* p, int want, const char* what) {
 
 MI_TEST(too_large) {
   static const size_t huge[] = {SIZE_MAX, SIZE_MAX - 1, SIZE_MAX - 15, SIZE_MAX - 4095, SIZE_MAX - 65535, SIZE_MAX / 2 + 1, (size_t)PTRDIFF_MAX + 1,
-                                PTRDIFF_MAX, PTRDIFF_MAX - 1, PTRDIFF_MAX - 15, PTRDIFF_MAX - 4096, PTRDIFF_MAX - 65536, WIDE ? PTRDIFF_MAX - (1 << 30) : PTRDIFF_MAX};
+                                PTRDIFF_MAX, PTRDIFF_MAX - 1, PTRDIFF_MAX - 15, PTRDIFF_MAX - 4096, WIDE ? PTRDIFF_MAX - 65536 : PTRDIFF_MAX, WIDE ? PTRDIFF_MAX - (1 << 30) : PTRDIFF_MAX};
   for (size_t i = 0; i < COUNT(huge); i++) {
     const size_t n = mi_test_hide_size(huge[i]);
     errno = MARK;
