@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.realpath(os.environ.get("MI_LINT_ANCHOR", os.path.join(HERE, "..", "..", "WORKSPACE"))))
-# Rows that need more addresses than there are, or a library of this machine's own kind.
-LEFT_OUT = ("memory/addresses-once-used", "memory/many-addresses-at-once", "memory/commit-on-demand", "limit/address-space", "dlclose/", "seccomp", "at-secure", "limit/", "control")
+# Rows that need more addresses than there are, or a library of this machine's own kind; and, of addresses that differ, the
+# system's own share: its 8 random bits of 4 KiB go under in the alignment of an arena.
+LEFT_OUT = ("memory/addresses-once-used", "memory/many-addresses-at-once", "memory/commit-on-demand", "limit/address-space", "dlclose/", "seccomp", "at-secure", "limit/", "addresses/", "control")
 FLAGS = ["-m32", "-std=gnu11", "-O2", "-g", "-fvisibility=hidden", "-fPIC", "-ftls-model=initial-exec", "-fno-semantic-interposition", "-fno-builtin-malloc", "-fexceptions", "-w"]
 
 
