@@ -59,6 +59,10 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
       newsize <= MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE) {
     mi_page_t* const larger = _mi_single_move(page, newsize);
     if (larger != NULL) {
+      if (theap != NULL) {
+        // As a copy would be, it is in the heap that the caller named.
+        mi_atomic_store_relaxed(&larger->heap, mi_atomic_load_relaxed(&theap->heap));
+      }
       return larger->start;
     }
   }

@@ -86,7 +86,8 @@ mi_page_t* _mi_heap_take_listed(mi_heap_t* heap, unsigned bin, mi_theap_t* theap
     bool claimed = false;
     while ((remote & MI_REMOTE_OWNED) == 0 && !claimed) {
       // Acquire pairs with the release of whoever let go of the page.
-      claimed = mi_atomic_cas_weak_acq_rel(&page->remote, &remote, remote | MI_REMOTE_OWNED);
+      claimed = mi_atomic_cas_weak_acq_rel(&page->remote, &remote,
+                                           (remote & ~MI_REMOTE_USED_BITS) | MI_REMOTE_OWNED);
     }
     if (claimed) {
       mi_heap_unlink(heap, page);
@@ -103,7 +104,6 @@ mi_page_t* _mi_heap_take_listed(mi_heap_t* heap, unsigned bin, mi_theap_t* theap
 
 bool _mi_page_try_unown_full(mi_page_t* page) {
   const uintptr_t owner = mi_atomic_load_relaxed(&page->owner);
-  mi_atomic_store_relaxed(&page->unowned_used, page->used);
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);
   uint64_t remote = MI_REMOTE_OWNED;
   // Release: the next owner sees the page as it is.
@@ -116,17 +116,17 @@ bool _mi_page_try_unown_full(mi_page_t* page) {
 
 // Lets go of a listed page, unless all its blocks have been freed by now: then it is gone.
 static void mi_page_unown_listed(mi_page_t* page) {
-  mi_atomic_store_relaxed(&page->unowned_used, page->used);
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);
+  const uint64_t used = (uint64_t)page->used << MI_REMOTE_USED_SHIFT;
   uint64_t remote = mi_atomic_load_relaxed(&page->remote);
   for (;;) {
-    if ((remote >> MI_REMOTE_COUNT_SHIFT) == page->used) {
+    if (_mi_remote_count(remote) == page->used) {
       _mi_page_collect_remote(page);
       mi_page_unlist(page);
       _mi_page_release(page);
       return;
     }
-    if (mi_atomic_cas_weak_acq_rel(&page->remote, &remote, remote & ~MI_REMOTE_OWNED)) {
+    if (mi_atomic_cas_weak_acq_rel(&page->remote, &remote, (remote & ~MI_REMOTE_OWNED) | used)) {
       return;
     }
   }
@@ -190,20 +190,19 @@ static void mi_page_claimed(mi_page_t* page, bool listed) {
 
 void _mi_page_free_remote(mi_page_t* page, mi_block_t* block) {
   const uint64_t head = (uint64_t)((uintptr_t)block - (uintptr_t)page->start) / MI_BLOCK_ALIGN + 1;
-  // Acquire pairs with the release of whoever let go of the page: its count of used blocks is visible.
-  uint64_t remote = mi_atomic_load_acquire(&page->remote);
+  uint64_t remote = mi_atomic_load_relaxed(&page->remote);
   uint64_t next;
   bool claim;
   do {
     const uint64_t old_head = (remote >> MI_REMOTE_HEAD_SHIFT) & MI_REMOTE_HEAD_MASK;
-    const uint64_t count = (remote >> MI_REMOTE_COUNT_SHIFT) + 1;
+    const uint64_t count = _mi_remote_count(remote) + UINT64_C(1);
     _mi_block_set_remote_next(
         page, block, old_head == 0 ? NULL : (mi_block_t*)(void*)(page->start + (old_head - 1) * MI_BLOCK_ALIGN));
-    // Relaxed: if the page changes hands meanwhile, the compare-and-swap fails.
     claim = (remote & MI_REMOTE_OWNED) == 0 &&
-        ((remote & MI_REMOTE_LISTED) == 0 || count == mi_atomic_load_relaxed(&page->unowned_used));
+        ((remote & MI_REMOTE_LISTED) == 0 || count == remote >> MI_REMOTE_USED_SHIFT);
     next = (count << MI_REMOTE_COUNT_SHIFT) | (head << MI_REMOTE_HEAD_SHIFT) |
-        (remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)) | (claim ? MI_REMOTE_OWNED : 0);
+        (remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)) |
+        (claim ? MI_REMOTE_OWNED : remote & MI_REMOTE_USED_BITS);
     // Release: the collector sees the link. Acquire: a claim sees the page as its last owner left it.
   } while (!mi_atomic_cas_weak_acq_rel(&page->remote, &remote, next));
   if (mi_unlikely(claim)) {

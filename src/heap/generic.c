@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/heap/orphan.h"
 #include "src/heap/single.h"
 #include "src/heap/theap.h"
 #include "src/prim/prim.h"
@@ -60,7 +61,7 @@ void _mi_theap_tick(void) {
     return;
   }
   // Here and not in the fork handler: a fork in a signal handler may have interrupted a list operation.
-  if (MI_HAS_ENCODED_LISTS && mi_unlikely(own->key_generation != _mi_random_generation())) {
+  if (MI_HAS_ENCODED_LISTS && mi_unlikely(own->key_generation != _mi_random_generation()) && !_mi_heaps_are_busy_here()) {
     (void)_mi_random_next(&own->random);
     own->key_generation = own->random.generation;
     _mi_thread_each_theap(&mi_theap_rekey);
@@ -186,6 +187,9 @@ static mi_page_t* mi_theap_next_page(mi_theap_t* theap, unsigned bin) {
   if (page != NULL) {
     return page;
   }
+  if (mi_unlikely(_mi_orphans_pending())) {
+    (void)_mi_orphans_adopt();
+  }
   mi_heap_t* const heap = mi_atomic_load_relaxed(&theap->heap);
   while ((page = _mi_heap_take_listed(heap, bin, theap)) != NULL) {
     _mi_queue_push_front(theap, page);
@@ -287,6 +291,15 @@ static struct {
 
 static void* mi_late_alloc(const mi_request_t* request) {
   mi_theap_t* const theap = &mi_late.theap;
+  if (mi_unlikely(_mi_lock_is_mine(&mi_late.lock)) && !_mi_lock_is_forking()) {
+    // A report from in here has called a function of the program's, which allocates: the theap is in the middle of a call.
+    bool is_zero = false;
+    mi_page_t* const page = _mi_page_new_single(&_mi_heap_main_instance, request->size, request->align, &is_zero);
+    if (page != NULL && request->zero && !is_zero) {
+      memset(page->start, 0, page->block_size);
+    }
+    return page != NULL ? page->start : NULL;
+  }
   _mi_lock_acquire(&mi_late.lock);
   if (mi_atomic_load_relaxed(&theap->heap) == NULL) {
     theap->tid = MI_TID_LATE;

@@ -28,7 +28,12 @@ bool _mi_heaps_try_lock(void) { return _mi_lock_try_acquire(&mi_heaps.lock); }
 
 void _mi_heaps_unlock(void) { _mi_lock_release(&mi_heaps.lock); }
 
+bool _mi_heaps_are_busy_here(void) { return _mi_lock_is_mine(&mi_heaps.lock) && !_mi_lock_is_forking(); }
+
 mi_heap_t* _mi_heap_new(void) {
+  if (mi_unlikely(_mi_heaps_are_busy_here())) {
+    return NULL;
+  }
   (void)_mi_theap_default();
   _mi_heaps_lock();
   mi_heap_t* heap = mi_heaps.ended;
@@ -125,7 +130,7 @@ static void mi_heap_move_lists(mi_heap_t* heap) {
 }
 
 void _mi_heap_delete(mi_heap_t* heap) {
-  if (heap == NULL || heap == _mi_heap_main()) {
+  if (heap == NULL || heap == _mi_heap_main() || mi_unlikely(_mi_heaps_are_busy_here())) {
     return;
   }
   _mi_heaps_lock();
@@ -176,7 +181,7 @@ static bool mi_page_release_with_heap(mi_page_t* page, void* arg) {
 }
 
 void _mi_heap_destroy(mi_heap_t* heap) {
-  if (heap == NULL || heap == _mi_heap_main()) {
+  if (heap == NULL || heap == _mi_heap_main() || mi_unlikely(_mi_heaps_are_busy_here())) {
     return;
   }
   _mi_heaps_lock();
@@ -195,7 +200,7 @@ static bool mi_page_unregister(mi_page_t* page, void* arg) {
 }
 
 static bool mi_page_note_use(mi_page_t* page, void* in_use) {
-  const uint64_t freed = mi_atomic_load_acquire(&page->remote) >> MI_REMOTE_COUNT_SHIFT;
+  const uint32_t freed = _mi_remote_count(mi_atomic_load_acquire(&page->remote));
   *(bool*)in_use = *(bool*)in_use || page->used > freed;
   return true;
 }
@@ -251,19 +256,45 @@ static void mi_heap_fork_release(mi_heap_t* heap, bool in_child) {
 }
 
 // The child has one thread. The storage of the others may become anything, so nobody is to reach it through their theaps.
-static void mi_heap_forget_threads(mi_heap_t* heap) {
+// Returns whether there were others.
+static bool mi_heap_forget_threads(mi_heap_t* heap) {
+  bool others = false;
   for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->next_in_heap) {
     if (theap->tls != &_mi_tls) {
       theap->tls = NULL;
+      others = true;
+    }
+  }
+  return others;
+}
+
+static void mi_heap_drop_orphans(mi_heap_t* heap) {
+  mi_theap_t* next;
+  for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = next) {
+    next = theap->next_in_heap;
+    if (theap->tls == NULL) {
+      _mi_heap_unlink_theap(heap, theap);
+      _mi_stat_decrease(&_mi_stats.theaps, 1);
+      _mi_meta_free(theap, sizeof(*theap));
     }
   }
 }
 
-void _mi_heaps_fork_release(bool in_child) {
+void _mi_heaps_drop_orphans(void) {
+  _mi_heaps_lock();
+  mi_heap_drop_orphans(_mi_heap_main());
+  for (mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
+    mi_heap_drop_orphans(heap);
+  }
+  _mi_heaps_unlock();
+}
+
+bool _mi_heaps_fork_release(bool in_child) {
+  bool others = false;
   if (in_child) {
-    mi_heap_forget_threads(_mi_heap_main());
+    others = mi_heap_forget_threads(_mi_heap_main());
     for (mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
-      mi_heap_forget_threads(heap);
+      others = mi_heap_forget_threads(heap) || others;
     }
   }
   for (mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
@@ -275,4 +306,5 @@ void _mi_heaps_fork_release(bool in_child) {
   } else {
     _mi_heaps_unlock();
   }
+  return others;
 }

@@ -25,10 +25,18 @@ bool _mi_heaps_destroy_all(bool unloaded);
 // Collects this thread's theap of the heap.
 void _mi_heap_collect(mi_heap_t* heap, bool force);
 
+// In a forked child: gives back the theaps of threads that do not exist here. Their pages are left alone.
+void _mi_heaps_drop_orphans(void);
+
 // The lock that guards which heap a theap belongs to, and the list of heaps.
 void _mi_heaps_lock(void);
 bool _mi_heaps_try_lock(void);
 void _mi_heaps_unlock(void);
 
+// Whether this thread holds it and is not forking: a report made under it has called a function of the program's, which
+// may allocate and free, but can make and end no heap.
+bool _mi_heaps_are_busy_here(void);
+
 void _mi_heaps_fork_prepare(void);
-void _mi_heaps_fork_release(bool in_child);
+// In a child: whether threads were left behind.
+bool _mi_heaps_fork_release(bool in_child);

@@ -201,7 +201,7 @@ bool _mi_page_refill_freed(mi_page_t* page) {
     return true;
   }
   // Relaxed: a free that is missed here is seen the next time.
-  if ((mi_atomic_load_relaxed(&page->remote) >> MI_REMOTE_COUNT_SHIFT) != 0) {
+  if (_mi_remote_count(mi_atomic_load_relaxed(&page->remote)) != 0) {
     _mi_page_collect_remote(page);
   }
   return page->free != NULL;

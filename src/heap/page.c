@@ -52,13 +52,13 @@ static uint32_t mi_page_take_plain(mi_page_t* page, mi_block_t* head, uint32_t c
 void _mi_page_collect_remote(mi_page_t* page) {
   uint64_t remote = mi_atomic_load_relaxed(&page->remote);
   do {
-    if ((remote >> MI_REMOTE_COUNT_SHIFT) == 0) {
+    if (_mi_remote_count(remote) == 0) {
       return;
     }
     // Acquire pairs with the release of the frees: their links are visible.
   } while (
       !mi_atomic_cas_weak_acq_rel(&page->remote, &remote, remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)));
-  const uint32_t count = (uint32_t)(remote >> MI_REMOTE_COUNT_SHIFT);
+  const uint32_t count = _mi_remote_count(remote);
   page->free_is_zero = false;
   mi_block_t* const head = mi_remote_head(page, remote);
   page->used -= MI_HAS_LIVE_BITS || MI_HAS_ENCODED_LISTS ? mi_page_take_checked(page, head, count)

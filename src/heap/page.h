@@ -48,13 +48,19 @@ enum {
   MI_OWNER_HAS_INTERIOR = 2,  // some blocks were handed out at an address inside them (alignment with an offset)
 };
 
-// page->remote: a count of blocks, the first of them, and two flags, changed together by compare-and-swap. The count
-// lets whoever frees the last block of an unowned page know that it did.
+// page->remote: a count of blocks, the first of them, and two flags, changed together by compare-and-swap; and, of an
+// unowned listed page, how many blocks the program had when it was let go of. Count and number in one word let whoever
+// frees the last block know that it did, whatever happened to the page between its look and its swap.
 #define MI_REMOTE_OWNED UINT64_C(1)
 #define MI_REMOTE_LISTED UINT64_C(2)
 #define MI_REMOTE_HEAD_SHIFT 8
 #define MI_REMOTE_HEAD_MASK UINT64_C(0xffffff)
 #define MI_REMOTE_COUNT_SHIFT 32
+#define MI_REMOTE_COUNT_MASK UINT64_C(0xffff)
+#define MI_REMOTE_USED_SHIFT 48
+#define MI_REMOTE_USED_BITS (UINT64_C(0xffff) << MI_REMOTE_USED_SHIFT)
+
+_Static_assert(MI_PAGE_GRANULES <= 0xffff, "a page's blocks are counted in 16 bits of its remote word");
 
 struct mi_page_s {
   // Read by every free, written when the page changes hands.
@@ -80,11 +86,10 @@ struct mi_page_s {
   uintptr_t key_inverse;
   // Written by other threads.
   mi_aligned(MI_CACHE_LINE) _Atomic(uint64_t) remote;
-  _Atomic(uint32_t) unowned_used;  // `used` as it was when the page became unowned
-  _Atomic(mi_heap_t*) heap;        // changes under the lock of the heap it leaves
-  uintptr_t remote_inverse;        // of remote_key
-  uint64_t unlisted;               // with a random order: the chunks whose blocks were never in a list
-  uintptr_t last_tid;              // who owned it last
+  _Atomic(mi_heap_t*) heap;  // changes under the lock of the heap it leaves
+  uintptr_t remote_inverse;  // of remote_key
+  uint64_t unlisted;         // with a random order: the chunks whose blocks were never in a list
+  uintptr_t last_tid;        // who owned it last
   mi_theap_t* theap;
   struct mi_page_s* next;
   // Where the memory is from.
@@ -108,6 +113,11 @@ typedef struct mi_page_queue_s {
 
 // Fast-path entry: a page of which allocation may always be tried; never has a free block.
 extern mi_page_t _mi_page_empty;
+
+// How many blocks others have freed and nobody has collected.
+mi_inline uint32_t _mi_remote_count(uint64_t remote) {
+  return (uint32_t)((remote >> MI_REMOTE_COUNT_SHIFT) & MI_REMOTE_COUNT_MASK);
+}
 
 mi_inline bool _mi_page_is_single(const mi_page_t* page) { return page->bin == MI_BIN_SINGLE; }
 

@@ -5,6 +5,7 @@
 // in which they may nest: late theap, heaps, heap, singles, arenas, purge, page map, metadata, random, log.
 #include "src/heap/process.h"
 
+#include "src/heap/orphan.h"
 #include "src/heap/single.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
@@ -38,7 +39,7 @@ static void mi_fork_prepare(void) {
   _mi_lock_fork_begin();
 }
 
-static void mi_fork_release(bool in_child) {
+static bool mi_fork_release(bool in_child) {
   _mi_lock_fork_end();
   _mi_log_fork_release(in_child);
   _mi_random_fork_release(in_child);
@@ -46,15 +47,19 @@ static void mi_fork_release(bool in_child) {
   _mi_page_map_fork_release(in_child);
   _mi_arenas_fork_release(in_child);
   _mi_singles_fork_release(in_child);
-  _mi_heaps_fork_release(in_child);
+  const bool left_behind = _mi_heaps_fork_release(in_child);
   _mi_late_fork_release(in_child);
+  return left_behind;
 }
 
-static void mi_fork_parent(void) { mi_fork_release(false); }
+static void mi_fork_parent(void) { (void)mi_fork_release(false); }
 
 static void mi_fork_child(void) {
   _mi_tls.os_tid = _mi_prim_os_thread_id();
-  mi_fork_release(true);
+  if (mi_fork_release(true) || _mi_orphans_pending()) {
+    mi_atomic_store_relaxed(&_mi_stats.threads.current, _mi_tls.own != NULL ? 1 : 0);
+    _mi_orphans_begin(_mi_tls.own_tid, _mi_theap_next_tid());
+  }
   // The next call of this thread gives its lists new keys.
   _mi_thread_disarm();
 }
@@ -128,6 +133,8 @@ static void mi_theap_collect_forced(mi_theap_t* theap) { _mi_theap_collect(theap
 static void mi_theap_collect_gently(mi_theap_t* theap) { _mi_theap_collect(theap, false); }
 
 void _mi_collect(bool force) {
+  while (force && _mi_orphans_adopt()) {
+  }
   _mi_thread_each_theap(force ? &mi_theap_collect_forced : &mi_theap_collect_gently);
   if (force) {
     _mi_arenas_purge(0, true);

@@ -31,7 +31,6 @@ void _mi_single_init(mi_page_t* page, mi_heap_t* heap) {
   page->granule_shift = 63;
   mi_atomic_store_relaxed(&page->heap, heap);
   mi_atomic_store_relaxed(&page->remote, 0);
-  mi_atomic_store_relaxed(&page->unowned_used, 1);
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);
 }
 
@@ -96,23 +95,53 @@ void _mi_single_release_to_os(mi_page_t* page) {
   _mi_meta_free(page, sizeof(*page));
 }
 
+// For look-ups that a report makes, which may come from a signal handler that interrupted a holder of the lock, or a thread
+// about to be one. This thread's own lock keeps all others out, and each step of a holder leaves a list that can be walked.
+// Returns whether the lock is to be released; *safe: nobody else changes the list.
+static bool mi_singles_enter(bool* safe) {
+  enum { MI_SINGLES_TRIES = 50 };
+  *safe = true;
+  if (_mi_lock_is_mine(&mi_singles.lock)) {
+    return false;
+  }
+  for (int i = 0; i < MI_SINGLES_TRIES; i++) {
+    if (_mi_lock_acquire_bounded(&mi_singles.lock)) {
+      return true;
+    }
+  }
+  *safe = false;
+  return false;
+}
+
 mi_page_t* _mi_single_of(const void* p) {
-  _mi_lock_acquire(&mi_singles.lock);
+  bool safe;
+  const bool entered = mi_singles_enter(&safe);
+  if (!safe) {
+    return NULL;
+  }
   mi_page_t* page = mi_singles.first;
   while (page != NULL && (uintptr_t)p - (uintptr_t)page->start >= page->block_size) {
     page = page->next;
   }
-  _mi_lock_release(&mi_singles.lock);
+  if (entered) {
+    _mi_lock_release(&mi_singles.lock);
+  }
   return page;
 }
 
 bool _mi_single_was(const void* p) {
   bool found = false;
-  _mi_lock_acquire(&mi_singles.lock);
+  bool safe;
+  const bool entered = mi_singles_enter(&safe);
+  if (!safe) {
+    return false;
+  }
   for (size_t i = 0; i < MI_SINGLES_REMEMBERED; i++) {
     found = found || mi_singles.gone[i] == p;
   }
-  _mi_lock_release(&mi_singles.lock);
+  if (entered) {
+    _mi_lock_release(&mi_singles.lock);
+  }
   return found && p != NULL;
 }
 

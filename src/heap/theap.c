@@ -46,6 +46,9 @@ void _mi_thread_disarm(void) {
 static _Atomic(uintptr_t) mi_next_tid = MI_TID_FIRST;
 
 static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid) {
+  if (mi_unlikely(_mi_heaps_are_busy_here())) {
+    return NULL;
+  }
   mi_theap_t* const theap = _mi_meta_zalloc(sizeof(*theap));
   if (theap == NULL) {
     return NULL;
@@ -72,20 +75,26 @@ void _mi_heap_link_theap(mi_heap_t* heap, mi_theap_t* theap) {
   heap->theaps = theap;
 }
 
+void _mi_heap_unlink_theap(mi_heap_t* heap, mi_theap_t* theap) {
+  if (theap->prev_in_heap != NULL) {
+    theap->prev_in_heap->next_in_heap = theap->next_in_heap;
+  } else {
+    heap->theaps = theap->next_in_heap;
+  }
+  if (theap->next_in_heap != NULL) {
+    theap->next_in_heap->prev_in_heap = theap->prev_in_heap;
+  }
+}
+
+uintptr_t _mi_theap_next_tid(void) { return mi_atomic_load_relaxed(&mi_next_tid); }
+
 void _mi_theap_end(mi_theap_t* theap) {
   // Under this lock a heap cannot be ended, so the theap either has its heap or has none to be unlinked from.
   _mi_heaps_lock();
   mi_heap_t* const heap = mi_atomic_load_relaxed(&theap->heap);
   if (heap != NULL) {
     _mi_theap_abandon(theap);
-    if (theap->prev_in_heap != NULL) {
-      theap->prev_in_heap->next_in_heap = theap->next_in_heap;
-    } else {
-      heap->theaps = theap->next_in_heap;
-    }
-    if (theap->next_in_heap != NULL) {
-      theap->next_in_heap->prev_in_heap = theap->prev_in_heap;
-    }
+    _mi_heap_unlink_theap(heap, theap);
   }
   _mi_heaps_unlock();
   _mi_stat_decrease(&_mi_stats.theaps, 1);
@@ -129,6 +138,9 @@ mi_theap_t* _mi_theap_find(const mi_heap_t* heap) {
 // Drops theaps whose heap is gone from the calling thread's chain: destroyed, or deleted and now a second one of the main
 // heap, which the first inherits the pages of through the heap's lists.
 static void mi_thread_prune(mi_theap_t* own) {
+  if (mi_unlikely(_mi_heaps_are_busy_here())) {
+    return;
+  }
   mi_theap_t** link = &own->next_in_thread;
   while (*link != NULL) {
     mi_theap_t* const theap = *link;

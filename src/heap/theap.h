@@ -121,6 +121,12 @@ void _mi_thread_each_theap(void (*visit)(mi_theap_t* theap));
 // Enters a theap in its heap's list; the heaps' lock is held.
 void _mi_heap_link_theap(mi_heap_t* heap, mi_theap_t* theap);
 
+// Takes it out again; the same.
+void _mi_heap_unlink_theap(mi_heap_t* heap, mi_theap_t* theap);
+
+// The id that the next thread will get.
+uintptr_t _mi_theap_next_tid(void);
+
 // Abandons the theap's pages, unlinks it from its heap, if that still exists, and gives it back.
 void _mi_theap_end(mi_theap_t* theap);
 

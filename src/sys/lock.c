@@ -73,4 +73,6 @@ void _mi_lock_reset(mi_lock_t* lock) {
 
 void _mi_lock_fork_begin(void) { mi_atomic_store_relaxed(&mi_lock_forking_thread, _mi_lock_self()); }
 
+bool _mi_lock_is_forking(void) { return mi_atomic_load_relaxed(&mi_lock_forking_thread) == _mi_lock_self(); }
+
 void _mi_lock_fork_end(void) { mi_atomic_store_relaxed(&mi_lock_forking_thread, 0); }

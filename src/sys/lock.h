@@ -49,6 +49,11 @@ mi_inline void _mi_lock_acquire(mi_lock_t* lock) {
 // the interrupted code holds the lock.
 bool _mi_lock_acquire_bounded(mi_lock_t* lock);
 
+// Whether the calling thread holds it.
+mi_inline bool _mi_lock_is_mine(const mi_lock_t* lock) {
+  return mi_atomic_load_relaxed(&lock->owner) == _mi_lock_self();
+}
+
 mi_inline void _mi_lock_release(mi_lock_t* lock) {
   if (mi_unlikely(lock->nested != 0)) {
     lock->nested--;
@@ -66,6 +71,9 @@ void _mi_lock_reset(mi_lock_t* lock);
 
 // The calling thread holds every lock and forks. Two threads cannot be here at once, as the locks exclude each other.
 void _mi_lock_fork_begin(void);
+
+// Whether the calling thread is between that and its end.
+bool _mi_lock_is_forking(void);
 
 // Ends that, in the parent and in the child, before the locks are released or reset.
 void _mi_lock_fork_end(void);

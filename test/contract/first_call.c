@@ -11,6 +11,12 @@
 
 static int static_word;
 
+// Found in whatever library is preloaded.
+typedef struct mi_heap_s mi_heap_t;
+extern mi_heap_t* mi_heap_new(void) __attribute__((weak));
+extern void* mi_heap_malloc(mi_heap_t* heap, size_t n) __attribute__((weak));
+extern void mi_heap_destroy(mi_heap_t* heap) __attribute__((weak));
+
 // One first call, checked as far as it can be this early.
 static void call(const char* name) {
   errno = 4242;
@@ -68,6 +74,14 @@ static void call(const char* name) {
     void* p = valloc(1);
     MI_CHECK(p != NULL);
     free(p);
+  } else if (strcmp(name, "heap-new") == 0) {
+    if (!MI_CHECK(&mi_heap_new != NULL && &mi_heap_malloc != NULL && &mi_heap_destroy != NULL)) return;
+    mi_heap_t* heap = mi_heap_new();
+    MI_CHECK(heap != NULL);
+    char* p = (char*)mi_heap_malloc(heap, 1000);
+    MI_CHECK(p != NULL);
+    memset(p, 1, 1000);
+    mi_heap_destroy(heap);
   } else if (strcmp(name, "strdup") == 0) {
     char* p = strdup("word");
     MI_CHECK_STREQ(p, "word");
@@ -103,7 +117,7 @@ __attribute__((constructor)) static void late(int argc, char** argv) { at_stage(
 enum { THREADS = 64 };
 static pthread_barrier_t barrier;
 static const char* const names[] = {"free-null", "realloc-null", "realloc-zero", "usable-null", "memalign", "posix-memalign", "aligned-alloc", "calloc",
-                                    "malloc-zero", "malloc-huge", "malloc-fails", "reallocarray", "valloc", "strdup"};
+                                    "malloc-zero", "malloc-huge", "malloc-fails", "reallocarray", "valloc", "strdup", "heap-new"};
 
 static void* thread_of_all(void* arg) {
   const size_t i = (size_t)(uintptr_t)arg;

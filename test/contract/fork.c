@@ -212,6 +212,129 @@ MI_TEST(child_frees_and_exits) {
   stop_workers();
 }
 
+// Found in whatever library is preloaded.
+typedef struct mi_heap_s mi_heap_t;
+extern mi_heap_t* mi_heap_new(void) __attribute__((weak));
+extern void* mi_heap_malloc(mi_heap_t* heap, size_t n) __attribute__((weak));
+extern void mi_heap_destroy(mi_heap_t* heap) __attribute__((weak));
+extern void mi_heap_delete(mi_heap_t* heap) __attribute__((weak));
+
+static void use_heap(uint64_t seed) {
+  mi_heap_t* heap = mi_heap_new();
+  if (!MI_CHECK(heap != NULL)) return;
+  void* p[20];
+  for (size_t i = 0; i < 20; i++) {
+    p[i] = mi_heap_malloc(heap, 10 + (size_t)mi_test_random(&seed) % (i == 0 ? 2000000 : 3000));
+    MI_CHECK(p[i] != NULL);
+  }
+  if (mi_test_random(&seed) % 2 == 0) {
+    mi_heap_destroy(heap);
+    return;
+  }
+  mi_heap_delete(heap);
+  for (size_t i = 0; i < 20; i++) free(p[i]);
+}
+
+static void* heap_worker(void* arg) {
+  for (uint64_t i = (uintptr_t)arg; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i += 10) use_heap(i);
+  return NULL;
+}
+
+MI_TEST(beside_threads_with_heaps) {
+  stop = 0;
+  for (uintptr_t i = 0; i < WORKERS; i++) MI_REQUIRE(pthread_create(&workers[i], NULL, heap_worker, (void*)(i + 5)) == 0);
+  for (int i = 0; i < 60; i++) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      for (uint64_t k = 0; k < 20; k++) use_heap(k);
+      child_work(i % 8 == 0);
+      _exit(mi_test_failure_count() > 0);
+    }
+    check_child(pid, "beside threads that make and end heaps");
+  }
+  stop_workers();
+}
+
+// A process that forks, goes on in the child with threads of its own, and forks again: what the threads of each generation
+// left must serve the next ones. Each process waits for its child, so the last one tells.
+static void generation(int left, size_t early_rss, size_t early_maps) {
+  start_workers();
+  mi_test_sleep_ms(2);
+  enum { LOOK = 40 };
+  const pid_t pid = fork();
+  if (pid == 0) {
+    for (size_t w = 0; w < WORKERS; w++) {
+      for (size_t s = 0; s < SLOTS; s++) free(__atomic_exchange_n(&shared[w][s], NULL, __ATOMIC_ACQ_REL));
+    }
+    uint64_t seed = (uint64_t)left;
+    churn(&seed, 2000);
+    const size_t rss = mi_test_rss(), maps = mi_test_mappings();
+    if (left == 0) {
+      MI_CHECK_MSG(rss <= early_rss + (12 << 20), "RSS from %zu to %zu KiB", early_rss >> 10, rss >> 10);
+      MI_CHECK_MSG(maps <= early_maps + 200, "mappings from %zu to %zu", early_maps, maps);
+    } else if (left % LOOK == 0 && early_rss == 0) {
+      generation(left - 1, rss, maps);
+    } else {
+      generation(left - 1, early_rss, early_maps);
+    }
+    _exit(mi_test_failure_count() > 0);
+  }
+  stop_workers();
+  MI_REQUIRE(pid > 0);
+  int status = 0;
+  while (waitpid(pid, &status, 0) != pid) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {
+    // It has been said what failed.
+    _exit(1);
+  }
+  MI_CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a generation ended with status 0x%x", (unsigned)status);
+}
+
+MI_TEST(many_generations) { generation((int)mi_test_scale("MI_TEST_GENERATIONS", 150), 0, 0); }
+
+// What a child's allocator makes of its random numbers: where new blocks lie, or what it writes into freed ones.
+static uint64_t drawn_in_child(bool raw) {
+  int fds[2];
+  MI_REQUIRE(pipe(fds) == 0);
+#if defined(SYS_fork)
+  const pid_t pid = raw ? (pid_t)syscall(SYS_fork) : fork();
+#else
+  const pid_t pid = raw ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+#endif
+  if (pid == 0) {
+    enum { DRAWN = 400 };
+    static char* p[DRAWN];
+    uint64_t sum = 0;
+    for (size_t i = 0; i < DRAWN; i++) {
+      p[i] = (char*)malloc(3500);
+      sum = sum * UINT64_C(0x9e3779b97f4a7c15) + (uintptr_t)p[i];
+    }
+    for (size_t i = 0; i < DRAWN; i += 2) free(p[i]);
+    for (size_t i = 0; i < DRAWN; i += 2) {
+      const volatile uint64_t* word = (const volatile uint64_t*)mi_test_hide(p[i]);
+      sum = sum * UINT64_C(0x9e3779b97f4a7c15) + word[0] + word[1];
+    }
+    _exit(write(fds[1], &sum, sizeof(sum)) == (ssize_t)sizeof(sum) ? 0 : 1);
+  }
+  check_child(pid, "a child that draws");
+  uint64_t sum = 0;
+  MI_REQUIRE(read(fds[0], &sum, sizeof(sum)) == (ssize_t)sizeof(sum));
+  close(fds[0]);
+  close(fds[1]);
+  return sum;
+}
+
+MI_TEST(children_differ) {
+  free(malloc(10));
+  enum { CHILDREN = 6 };
+  uint64_t sums[CHILDREN];
+  for (size_t i = 0; i < CHILDREN; i++) sums[i] = drawn_in_child(i % 2 == 1);
+  for (size_t i = 0; i < CHILDREN; i++) {
+    for (size_t k = 0; k < i; k++) MI_CHECK_MSG(sums[i] != sums[k], "children %zu and %zu drew the same", k, i);
+  }
+}
+
 MI_TEST(parent_is_whole_afterwards) {
   const size_t rss = mi_test_rss();
   for (int i = 0; i < 30; i++) fork_and_check("flat", false);

@@ -151,7 +151,7 @@ MI_TEST(reports) {
   (void)i1;
   // Whatever the fields mean to this allocator, no difference went below zero.
   const size_t* field = (const size_t*)&i2;
-  for (size_t k = 0; k < sizeof(i2) / sizeof(size_t); k++) MI_CHECK_MSG(field[k] < (size_t)1 << 46, "field %zu is %zu", k, field[k]);
+  for (size_t k = 0; k < sizeof(i2) / sizeof(size_t); k++) MI_CHECK_MSG(field[k] < UINT64_C(1) << 46, "field %zu is %zu", k, field[k]);
   FILE* sink = fopen("/dev/null", "w");
   MI_REQUIRE(sink != NULL);
   MI_CHECK_EQ(malloc_info(0, sink), 0);

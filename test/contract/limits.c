@@ -5,6 +5,7 @@
 // Flags: -pthread -fno-builtin
 #define _GNU_SOURCE 1
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "test/lib/test.h"
 
@@ -106,6 +107,37 @@ MI_TEST(grows_to_the_limit) {
   free(p);
 }
 
+// The limit comes down while the program runs, as `prlimit --as` does it, and is lifted again.
+static void limit_to(rlim_t bytes) {
+  struct rlimit limit;
+  MI_REQUIRE(getrlimit(RLIMIT_AS, &limit) == 0);
+  limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+  MI_REQUIRE(prlimit(getpid(), RLIMIT_AS, &limit, NULL) == 0);
+}
+
+MI_TEST(limit_that_changes) {
+  static const size_t some[] = {100, 5000, 70000, 3 << 20};
+  for (size_t round = 0; round < 8; round++) {
+    char* before = (char*)malloc(5 << 20);
+    MI_REQUIRE(before != NULL);
+    memset(before, 0x55, 5 << 20);
+    // Less than there is: nothing more can be reserved.
+    limit_to((rlim_t)1 << 20);
+    size_t count = 0;
+    (void)fill_up(some[round % 4], &count, false);
+    for (size_t i = 0; i < count; i++) free(blocks[i]);
+    MI_CHECK(mi_test_all_bytes(before, 5 << 20, 0x55));
+    free(before);
+    limit_to(RLIM_INFINITY);
+    char* after = (char*)malloc((size_t)64 << 20);
+    MI_CHECK(after != NULL);
+    if (after != NULL) after[0] = after[((size_t)64 << 20) - 1] = 1;
+    free(after);
+  }
+}
+
+static char used[] = "used_up_and_had_again", threads[] = "threads_under_the_limit", grows[] = "grows_to_the_limit";
+
 int main(int argc, char** argv) {
   if (argc < 3) {
     mi_test_say("usage: limits LEAST_MIB CEILING_MIB");
@@ -113,5 +145,8 @@ int main(int argc, char** argv) {
   }
   least = (size_t)atol(argv[1]) << 20;
   ceiling = (size_t)atol(argv[2]) << 20;
-  return mi_test_main(1, argv);
+  // The limit as it is when the program starts, unless a test is named.
+  if (argc > 3) return mi_test_main(argc - 2, argv + 2);
+  char* own[] = {argv[0], used, threads, grows, NULL};
+  return mi_test_main(4, own);
 }

@@ -120,6 +120,45 @@ MI_TEST(threads_when_nearly_used_up) {
   give_back();
 }
 
+// Found in whatever library is preloaded.
+typedef struct mi_heap_s mi_heap_t;
+extern mi_heap_t* mi_heap_new(void) __attribute__((weak));
+extern void* mi_heap_malloc(mi_heap_t* heap, size_t n) __attribute__((weak));
+extern void mi_stats_print_out(void (*out)(const char* text, void* arg), void* arg) __attribute__((weak));
+
+static void find_skipped(const char* text, void* arg) {
+  const char* at = strstr(text, "guards skipped :");
+  if (at != NULL) *(long*)arg = strtol(at + 16, NULL, 10);
+}
+
+static long guards_skipped(void) {
+  long n = -1;
+  mi_stats_print_out(&find_skipped, &n);
+  MI_CHECK(n >= 0);
+  return n;
+}
+
+MI_TEST(guards_are_skipped_and_counted) {
+  MI_REQUIRE(&mi_heap_new != NULL && &mi_stats_print_out != NULL);
+  enum { HEAPS = 600 };
+  free(malloc(100));
+  MI_CHECK_EQ(guards_skipped(), 0);
+  // What is between guards needs three mappings, where there are two at most. It is given without them. Heaps and their
+  // theaps are made of such memory.
+  use_up(2);
+  static mi_heap_t* heaps[HEAPS];
+  for (size_t i = 0; i < HEAPS; i++) {
+    heaps[i] = mi_heap_new();
+    if (heaps[i] == NULL) break;
+    char* p = (char*)mi_heap_malloc(heaps[i], 100);
+    if (p != NULL) p[0] = p[99] = 1;
+  }
+  const long skipped = guards_skipped();
+  give_back();
+  MI_CHECK_MSG(skipped > 0, "%ld guards skipped", skipped);
+  MI_CHECK_EQ(work(8, 3000, 20000), 0);
+}
+
 MI_TEST(mappings_stay_few) {
   // Freed and purged memory in a checkered order must not leave a mapping for each piece.
   const size_t before = mi_test_mappings();

@@ -300,6 +300,9 @@ def compile_all(args, rows):
         c = path.endswith(".c")
         jobs.append([args.cc if c else args.cxx, "-O1", "-g", "-I" + root, "-Wall", "-Wextra", "-Wundef", "-Wshadow", "-Wconversion", "-Wcast-qual", "-Werror"] +
                     (["-std=gnu11", "-Wstrict-prototypes"] if c else []) + [path, "-o", out] + flags)
+    # Shared objects that rows name as an argument.
+    for name in sorted({word[len("{bin}/"):-len(".so")] for r in rows for word in r.command if re.fullmatch(r"\{bin\}/\w+\.so", word)}):
+        jobs.append([args.cc, "-O1", "-g", "-fPIC", "-shared", os.path.join(source, name + ".c"), "-o", os.path.join(target, name + ".so")])
     with ThreadPoolExecutor(2) as pool:
         for job, r in zip(jobs, pool.map(lambda j: subprocess.run(j, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True), jobs)):
             if r.returncode != 0:

@@ -156,7 +156,7 @@ def main():
         for row in rows:
             results += run_row(row, variants, place, probe, options)
     if options.table:
-        write_table(options.table, results)
+        write_table(os.path.expandvars(options.table), results)
     failed = sum(1 for result in results if result[2])
     print("programs: %d passed, %d failed" % (len(results) - failed, failed))
     return 1 if failed else 0

@@ -112,12 +112,11 @@ MI_TEST(full_page_is_let_go_of) {
     MI_CHECK_EQ(mi_abandon_test_owner(page) | mi_atomic_load_relaxed(&page->owner), MI_TID_NONE);
     MI_CHECK_EQ(mi_atomic_load_relaxed(&page->remote), 0);
     MI_CHECK_EQ(mi_abandon_test_listed(heap, bin, page), 0);
-    MI_CHECK_EQ(mi_atomic_load_relaxed(&page->unowned_used), n);
     // A thread that never allocates in the class does not keep it: it is listed, with what it freed pending or collected.
     MI_CHECK(!mi_abandon_test_elsewhere(0, 1, 0, page));
     MI_CHECK_EQ(mi_abandon_test_flags(page), MI_REMOTE_LISTED);
     MI_CHECK_EQ(mi_abandon_test_listed(heap, bin, page), 1);
-    MI_CHECK_EQ(mi_atomic_load_relaxed(&page->unowned_used), n - 1);
+    MI_CHECK_EQ(mi_atomic_load_relaxed(&page->remote) >> MI_REMOTE_USED_SHIFT, n - 1);
     // All but one, then the last one: it is gone, and nothing else is.
     (void)mi_abandon_test_elsewhere(1, n - 1, 0, NULL);
     MI_CHECK_EQ(mi_abandon_test_flags(page), MI_REMOTE_LISTED);
@@ -431,6 +430,49 @@ MI_TEST(frees_race_with_letting_go) {
   _mi_collect(true);
   MI_CHECK_MSG(mi_abandon_test_current(&_mi_stats.pages) == pages, "%lld pages are left, %ld were taken from the list",
                (long long)(mi_abandon_test_current(&_mi_stats.pages) - pages), kept);
+  MI_CHECK_EQ(mi_abandon_test_current(&_mi_stats.pages_abandoned), 0);
+}
+
+// Four blocks of a page that is listed, taken, used and listed again while others free: the same count and the same first
+// block come back with another number of blocks in use. Whoever frees the last one must still know that it did.
+MI_TEST(frees_race_with_a_page_that_goes_round) {
+  mi_theap_t* const theap = _mi_theap_default();
+  _mi_collect(true);
+  const int64_t pages = mi_abandon_test_current(&_mi_stats.pages);
+  pthread_t threads[2];
+  mi_atomic_store_relaxed(&mi_abandon_test_done, false);
+  for (uintptr_t t = 0; t < 2; t++) {
+    MI_REQUIRE(pthread_create(&threads[t], NULL, &mi_abandon_test_free_pairs, (void*)t) == 0);
+  }
+  const long rounds = mi_test_scale("MI_TEST_ROUNDS", 2000);
+  for (long round = 0; round < rounds; round++) {
+    mi_page_t* page = _mi_page_new(theap, 40);
+    MI_REQUIRE(page != NULL);
+    _mi_page_extend(page);
+    void* const last = _mi_page_pop(page);
+    for (int turn = 0; turn < 6 && page != NULL; turn++) {
+      for (size_t which = 0; which < 2; which++) {
+        if (mi_atomic_load_acquire(&mi_abandon_test_pair[which]) == 0 && (page->free != NULL || _mi_page_refill_freed(page))) {
+          mi_atomic_store_release(&mi_abandon_test_pair[which], (uintptr_t)_mi_page_pop(page));
+        }
+      }
+      _mi_page_abandon(page);
+      page = _mi_heap_take_listed(_mi_heap_main(), 40, theap);
+    }
+    if (page != NULL) {
+      _mi_page_abandon(page);
+    }
+    _mi_free(last);
+    while (mi_atomic_load_relaxed(&mi_abandon_test_pair[0]) != 0 || mi_atomic_load_relaxed(&mi_abandon_test_pair[1]) != 0) {
+      sched_yield();
+    }
+  }
+  mi_atomic_store_release(&mi_abandon_test_done, true);
+  for (int t = 0; t < 2; t++) {
+    pthread_join(threads[t], NULL);
+  }
+  // No collection: none of the pages is this thread's.
+  MI_CHECK_EQ(mi_abandon_test_current(&_mi_stats.pages), pages);
   MI_CHECK_EQ(mi_abandon_test_current(&_mi_stats.pages_abandoned), 0);
 }
 

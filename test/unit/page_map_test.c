@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "src/heap/process.h"
+#include "test/lib/child.h"
 #include "test/lib/test.h"
 
 // Only ever compared.
@@ -31,6 +32,51 @@ static const struct {
     {LEAF_SIZE_SLICES - 30, 64},
     {3 * LEAF_SIZE_SLICES, 64},
 };
+
+// A map for other machines than this one: 39 bits (arm64 and riscv64 with three levels), 48, 52, 57 bits. Only the map is
+// of that size; the addresses are never touched.
+static void mi_page_map_test_bits(void* arg) {
+  const unsigned bits = (unsigned)(uintptr_t)arg;
+  mi_page_t* const page = &mi_page_map_test_pages[0];
+  if (!_mi_page_map_init(bits)) {
+    // The roots of a large one may be more than a limit of this machine allows.
+    _exit(bits >= 52 ? MI_TEST_SKIPPED : 1);
+  }
+  const uintptr_t end = (uintptr_t)1 << bits;
+  const uintptr_t places[] = {MI_SLICE_SIZE, end / 2, end / 2 - MI_SLICE_SIZE, end / 4 * 3, end - 64 * MI_SLICE_SIZE};
+  for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    MI_CHECK(_mi_page_map_find((void*)places[i]) == NULL);
+    MI_CHECK_MSG(_mi_page_map_register((void*)places[i], 2, page), "%u bits, %p", bits, (void*)places[i]);
+    MI_CHECK(_mi_page_map_find((void*)places[i]) == page && _mi_page_map_find((void*)(places[i] + 2 * MI_SLICE_SIZE - 1)) == page);
+    MI_CHECK(_mi_page_map_find((void*)(places[i] - 1)) == NULL && _mi_page_map_find((void*)(places[i] + 2 * MI_SLICE_SIZE)) == NULL);
+    _mi_page_map_unregister((void*)places[i], 2);
+    MI_CHECK(_mi_page_map_find((void*)places[i]) == NULL);
+  }
+  // From there up nothing is found, and nothing is entered.
+  const uintptr_t beyond[] = {end, end + MI_SLICE_SIZE, end | end / 2, ~(uintptr_t)0, ~(uintptr_t)0 << bits};
+  for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++) {
+    const uintptr_t slice = beyond[i] & ~(uintptr_t)(MI_SLICE_SIZE - 1);
+    MI_CHECK(_mi_page_map_find((void*)beyond[i]) == NULL);
+    MI_CHECK(!_mi_page_map_register((void*)slice, 1, page));
+  }
+  MI_CHECK(!_mi_page_map_register((void*)(end - MI_SLICE_SIZE), 2, page));
+}
+
+MI_TEST(address_spaces_of_other_machines) {
+  static const unsigned all[] = {32, 39, 42, 47, 48, 52, 57};
+  static mi_test_child_t child;
+  for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+    if (all[i] >= 8 * sizeof(void*)) {
+      continue;
+    }
+    mi_test_child_run(&child, &mi_page_map_test_bits, (void*)(uintptr_t)all[i], 30000);
+    if (child.status == MI_TEST_SKIPPED) {
+      MI_TEST_SKIP("a map of %u bits is more than this machine reserves", all[i]);
+    } else {
+      MI_CHECK_CHILD_OK(&child, "a map of that many bits");
+    }
+  }
+}
 
 MI_TEST(ranges) {
   MI_REQUIRE(_mi_process_init());

@@ -135,7 +135,7 @@ static void mi_page_test_mixture(unsigned bin, bool local, bool in_free) {
   }
   MI_REQUIRE(pthread_create(&thread, NULL, &mi_page_test_free_third, &n) == 0);
   pthread_join(thread, NULL);
-  MI_CHECK_EQ(mi_atomic_load_relaxed(&page->remote) >> MI_REMOTE_COUNT_SHIFT, (n + 2) / 3);
+  MI_CHECK_EQ(_mi_remote_count(mi_atomic_load_relaxed(&page->remote)), (n + 2) / 3);
   MI_CHECK((mi_atomic_load_relaxed(&page->remote) & MI_REMOTE_OWNED) != 0);
   _mi_page_collect(page);
   MI_CHECK_EQ(mi_atomic_load_relaxed(&page->remote), MI_REMOTE_OWNED);

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "src/alloc/alloc.h"
+#include "src/heap/heap.h"
 #include "src/heap/single.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
@@ -229,6 +230,42 @@ MI_TEST(bad_pointers) {
   _mi_free(p);
   MI_CHECK(_mi_realloc(NULL, p, 3000000, false) == NULL);
   MI_CHECK(strstr(mi_violation_message, "use-after-free") != NULL);
+}
+
+// What moves is in the heap that the caller named, whether it is copied or its OS pages move; what stays, stays.
+MI_TEST(a_block_that_moves_moves_into_the_heap) {
+  static const size_t sizes[][2] = {{100, 2000}, {10000, 300000}, {600000, 900000}, {2000000, 5000000}, {3000000, 1000}, {64 * MI_MIB, 2048 * (size_t)MI_MIB}};
+  mi_heap_t* const from = _mi_heap_new();
+  mi_heap_t* const to = _mi_heap_new();
+  MI_REQUIRE(from != NULL && to != NULL);
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    void* const p = _mi_theap_alloc(_mi_heap_theap(from), sizes[i][0], false);
+    // Something behind it, so that it does not grow in place.
+    void* const behind = _mi_theap_alloc(_mi_heap_theap(from), sizes[i][0], false);
+    MI_REQUIRE(p != NULL && behind != NULL);
+    mi_test_fill(p, 64, i);
+    void* const q = _mi_realloc(_mi_heap_theap(to), p, sizes[i][1], false);
+    MI_REQUIRE(q != NULL);
+    MI_CHECK(mi_test_filled(q, 64, i));
+    mi_page_t* const page = _mi_page_map_find(q);
+    MI_CHECK_MSG(mi_atomic_load_relaxed(&page->heap) == (q == p ? from : to), "%zu to %zu bytes, %s", sizes[i][0], sizes[i][1],
+                 q == p ? "in place" : "moved");
+    // Again in the heap it is in now: it stays there.
+    mi_heap_t* const now = mi_atomic_load_relaxed(&page->heap);
+    void* const r = _mi_realloc(_mi_heap_theap(now), q, 2 * sizes[i][1], false);
+    MI_REQUIRE(r != NULL);
+    MI_CHECK_PTR_EQ(mi_atomic_load_relaxed(&_mi_page_map_find(r)->heap), now);
+    _mi_free(behind);
+    // The other heap's end leaves it alone, its own takes it along.
+    if (i % 2 == 0) {
+      _mi_free(r);
+    }
+  }
+  _mi_heap_destroy(from);
+  _mi_heap_destroy(to);
+  for (size_t i = 0; i < 100; i++) {
+    _mi_free(_mi_alloc(10000));
+  }
 }
 
 MI_TEST_MAIN()
