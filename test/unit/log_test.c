@@ -10,6 +10,7 @@
 #include "src/base/atomic.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
+#include "src/sys/sealed.h"
 #include "test/lib/child.h"
 #include "test/lib/test.h"
 
@@ -224,10 +225,10 @@ MI_TEST(pairs) {
 
 MI_TEST(fork_handlers) {
   static mi_log_test_sink_t sink;
-  _mi_log_fork_prepare();
+  _mi_sealed_fork_prepare();
   const pid_t child = fork();
   MI_REQUIRE(child >= 0);
-  _mi_log_fork_release(child == 0);
+  _mi_sealed_fork_release(child == 0);
   _mi_log_register_output(&mi_log_test_out, &sink);
   _mi_log_raw("x\n");
   _mi_log_register_output(NULL, NULL);
