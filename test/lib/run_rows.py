@@ -18,7 +18,7 @@ how       NAME=value sets the environment; and
 expected  `exit N`, optionally followed by a regular expression that a line of stderr must match (without one stderr must be empty);
           `SIGNAL regex` for a death; `any-failure` for a control. `not /regex/` as the last thing: no line may match.
           {name} is the variant's word in messages, {ptr} the address the program printed last as `pointer 0x...`.
-In arguments {lib} is the library under test, {plugin} a shared object that holds it statically, {bin} the programs' folder.
+In arguments {name} is the word as well, {lib} the library under test, {plugin} a shared object that holds it statically, {bin} the programs' folder.
 """
 import argparse
 import ctypes
@@ -213,7 +213,7 @@ def run(args, row):
                 os.chmod(library, 0o755)
         if "noproc" in row.how and os.geteuid() != 0:
             raise Skip("needs root to take /proc away")
-        words = [w.replace("{lib}", library or "").replace("{plugin}", args.plugin or "").replace("{bin}", os.path.dirname(program)) for w in words]
+        words = [w.replace("{name}", WORD[args.variant]).replace("{lib}", library or "").replace("{plugin}", args.plugin or "").replace("{bin}", os.path.dirname(program)) for w in words]
         # A set-uid program does not honour LD_PRELOAD; it opens the library by itself.
         if library and "setuid" not in row.how and "nopreload" not in row.how:
             env["LD_PRELOAD"] = library

@@ -122,7 +122,7 @@ MI_TEST(small_thread_stack) {
   pthread_t thread;
   size_t found = 0;
   pthread_attr_init(&attributes);
-  MI_REQUIRE(pthread_attr_setstacksize(&attributes, 16384 > PTHREAD_STACK_MIN ? 16384 : PTHREAD_STACK_MIN) == 0);
+  MI_REQUIRE(pthread_attr_setstacksize(&attributes, 16384 > PTHREAD_STACK_MIN ? 16384 : (size_t)PTHREAD_STACK_MIN) == 0);
   MI_REQUIRE(pthread_create(&thread, &attributes, &mi_stack_test_thread, &found) == 0);
   pthread_join(thread, NULL);
   MI_CHECK(!HAS_CHAIN || (found > 20 && found < CALLS));
