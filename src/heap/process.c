@@ -157,16 +157,17 @@ void _mi_process_done(void) {
   mi_atomic_store_relaxed(&mi_is_closed, destroyed);
 }
 
-// What never changes is sealed where it need never be released: in the process's malloc. Now and not when more comes to
-// it, as the process may go into a sandbox that punishes calls which it does not know.
-static void mi_process_seal(void) {
-  mi_sealed_mseal_t wanted = MI_MSEAL_ON;
+// What never changes is sealed by the system where it need never be released: in the process's malloc.
+static mi_sealed_mseal_t mi_process_wants_mseal(void) {
   if (_mi_option_is_enabled(mi_option_destroy_on_exit)) {
-    wanted = MI_MSEAL_DESTROY;
-  } else if (!_mi_prim_c_library_asks(&mi_is_ours)) {
-    wanted = MI_MSEAL_UNLOADABLE;
+    return MI_MSEAL_DESTROY;
   }
-  _mi_sealed_mseal(wanted);
+  return _mi_prim_c_library_asks(&mi_is_ours) ? MI_MSEAL_ON : MI_MSEAL_UNLOADABLE;
+}
+
+// Now, and not when more comes to it: the process may go into a sandbox that punishes calls which it does not know.
+static void mi_process_seal(bool is_ready) {
+  _mi_sealed_start(is_ready, mi_process_wants_mseal());
   if (_mi_sealed_mseal_state() == MI_MSEAL_ON) {
     _mi_os_seal_permanent();
     _mi_page_map_seal();
@@ -180,8 +181,7 @@ __attribute__((constructor(101))) static void mi_process_load(void) {
   // The environment may not have been readable at the first allocation.
   _mi_options_load();
   _mi_prim_exit_watch(_mi_os_page_size());
-  _mi_sealed_start(is_ready);
-  mi_process_seal();
+  mi_process_seal(is_ready);
   if (_mi_option_is_enabled(mi_option_show_hardening)) {
     _mi_hardening_print();
   }

@@ -58,29 +58,28 @@ static bool mi_sealed_fits(const void* start, size_t size) {
   return page_size != 0 && (uintptr_t)start % page_size == 0 && size % page_size == 0;
 }
 
-void _mi_sealed_start(bool fixed_is_complete) {
+static mi_sealed_state_t mi_sealed_close_fixed(bool is_complete) {
+  if (!mi_sealed_fits(&_mi_settings, sizeof(_mi_settings)) || !mi_sealed_fits(&_mi_fixed, sizeof(_mi_fixed))) {
+    return MI_SEALED_PAGES;
+  }
+  return is_complete && _mi_prim_protect(&_mi_fixed, sizeof(_mi_fixed), true) == 0 ? MI_SEALED : MI_SEALED_REFUSED;
+}
+
+void _mi_sealed_start(bool fixed_is_complete, mi_sealed_mseal_t wanted) {
   _mi_lock_acquire(&mi_sealed_lock);
   if (_mi_sealed_state() == MI_SEALED_NOT_YET) {
-    const bool fits = mi_sealed_fits(&_mi_settings, sizeof(_mi_settings)) && mi_sealed_fits(&_mi_fixed, sizeof(_mi_fixed));
+    const mi_sealed_state_t state = mi_sealed_close_fixed(fixed_is_complete);
+    if (wanted == MI_MSEAL_ON && (state != MI_SEALED || _mi_prim_seal(&_mi_fixed, sizeof(_mi_fixed)) != 0)) {
+      wanted = MI_MSEAL_UNAVAILABLE;
+    }
     // Stored before the page is closed; taken back where it is not.
-    mi_atomic_store_relaxed(&_mi_settings.state, fits ? MI_SEALED : MI_SEALED_PAGES);
-    if (fits && (!fixed_is_complete || _mi_prim_protect(&_mi_fixed, sizeof(_mi_fixed), true) != 0 || _mi_prim_protect(&_mi_settings, sizeof(_mi_settings), true) != 0)) {
+    mi_atomic_store_relaxed(&_mi_settings.mseal, wanted);
+    mi_atomic_store_relaxed(&_mi_settings.state, state);
+    if (state == MI_SEALED && _mi_prim_protect(&_mi_settings, sizeof(_mi_settings), true) != 0) {
       mi_atomic_store_relaxed(&_mi_settings.state, MI_SEALED_REFUSED);
     }
   }
   _mi_lock_release(&mi_sealed_lock);
-}
-
-void _mi_sealed_mseal(mi_sealed_mseal_t wanted) {
-  mi_sealed_mseal_t result = wanted;
-  if (wanted == MI_MSEAL_ON &&
-      (_mi_sealed_state() != MI_SEALED || _mi_prim_seal(&_mi_fixed, sizeof(_mi_fixed)) != 0)) {
-    result = MI_MSEAL_UNAVAILABLE;
-  }
-  if (_mi_sealed_open("the state of the seal")) {
-    mi_atomic_store_relaxed(&_mi_settings.mseal, result);
-    _mi_sealed_close();
-  }
 }
 
 void _mi_sealed_fork_prepare(void) { _mi_lock_acquire(&mi_sealed_lock); }

@@ -74,11 +74,9 @@ extern mi_fixed_t _mi_fixed;
 bool _mi_sealed_open(const char* what);
 void _mi_sealed_close(void);
 
-// The end of start-up: makes both read-only. What is fixed is left out unless `fixed_is_complete`.
-mi_cold void _mi_sealed_start(bool fixed_is_complete);
-
-// Notes whether the system sealed what never changes, and has it seal what is fixed. MI_MSEAL_ON on entry means: try.
-mi_cold void _mi_sealed_mseal(mi_sealed_mseal_t wanted);
+// The end of start-up: makes both read-only. MI_MSEAL_ON: has the system seal what is fixed as well; any other value says
+// why not. Nothing is closed when what is fixed is not complete, as in a process without memory for the page map.
+mi_cold void _mi_sealed_start(bool fixed_is_complete, mi_sealed_mseal_t wanted);
 
 mi_sealed_state_t _mi_sealed_state(void);
 mi_sealed_mseal_t _mi_sealed_mseal_state(void);
