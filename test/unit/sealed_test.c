@@ -92,7 +92,7 @@ enum { MI_SEALED_TEST_THREADS = 4,
 
 static _Atomic(bool) mi_sealed_test_stop;
 
-static const mi_option_t mi_sealed_test_options[MI_SEALED_TEST_THREADS] = {
+static mi_option_t mi_sealed_test_options[MI_SEALED_TEST_THREADS] = {
     mi_option_generic_collect, mi_option_page_full_retain, mi_option_max_warnings, mi_option_arena_reserve};
 
 static void mi_sealed_test_no_output(const char* text, void* arg) {
@@ -142,7 +142,7 @@ MI_TEST(threads_and_forks) {
   static mi_test_child_t child;
   MI_REQUIRE(pthread_create(&reader, NULL, &mi_sealed_test_reader, NULL) == 0);
   for (int i = 0; i < MI_SEALED_TEST_THREADS; i++) {
-    MI_REQUIRE(pthread_create(&threads[i], NULL, &mi_sealed_test_setter, (void*)&mi_sealed_test_options[i]) == 0);
+    MI_REQUIRE(pthread_create(&threads[i], NULL, &mi_sealed_test_setter, &mi_sealed_test_options[i]) == 0);
   }
   // A fork in the middle of a setting finds the lock open and the pages closed in the child.
   for (int i = 0; i < 20; i++) {
