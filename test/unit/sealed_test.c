@@ -30,31 +30,35 @@ MI_TEST(pages) {
   MI_CHECK_EQ(sizeof(_mi_fixed) % MI_OS_PAGE_MAX, 0);
 }
 
+#define MI_SEALED_TEST_AT(part, member) ((char*)&_mi_##part + offsetof(mi_##part##_t, member))
+
 // Each of them is an address that an attacker would like to change.
 static void* const mi_sealed_test_targets[] = {
-    (void*)&_mi_settings.option_values[mi_option_on_violation],
-    (void*)&_mi_settings.option_values[0],
-    (void*)&_mi_settings.option_values[_mi_option_last - 1],
-    (void*)&_mi_settings.option_setters[mi_option_on_violation],
-    (void*)&_mi_settings.output.current,
-    (void*)&_mi_settings.output.slots[0].fun,
-    (void*)&_mi_settings.output.slots[1].arg,
-    (void*)&_mi_settings.error.slots[0].fun,
-    (void*)&_mi_settings.error.slots[MI_SINK_SLOTS - 1].fun,
-    (void*)&_mi_settings.random_root,
-    (void*)&_mi_settings.state,
-    (void*)&_mi_settings.mseal,
-    (void*)&_mi_fixed.page_map.roots,
-    (void*)&_mi_fixed.page_map.root_count,
-    (void*)&_mi_fixed.os_config.page_size,
-    (void*)&_mi_fixed.os_config.address_bits,
-    (void*)&_mi_fixed.os_ready,
+    MI_SEALED_TEST_AT(settings, option_values[mi_option_on_violation]),
+    MI_SEALED_TEST_AT(settings, option_values[0]),
+    MI_SEALED_TEST_AT(settings, option_values[_mi_option_last - 1]),
+    MI_SEALED_TEST_AT(settings, option_setters[mi_option_on_violation]),
+    MI_SEALED_TEST_AT(settings, output.current),
+    MI_SEALED_TEST_AT(settings, output.slots[0].fun),
+    MI_SEALED_TEST_AT(settings, output.slots[1].arg),
+    MI_SEALED_TEST_AT(settings, error.slots[0].fun),
+    MI_SEALED_TEST_AT(settings, error.slots[MI_SINK_SLOTS - 1].fun),
+    MI_SEALED_TEST_AT(settings, random_root),
+    MI_SEALED_TEST_AT(settings, state),
+    MI_SEALED_TEST_AT(settings, mseal),
+    MI_SEALED_TEST_AT(fixed, page_map.roots),
+    MI_SEALED_TEST_AT(fixed, page_map.root_count),
+    MI_SEALED_TEST_AT(fixed, os_config.page_size),
+    MI_SEALED_TEST_AT(fixed, os_config.address_bits),
+    MI_SEALED_TEST_AT(fixed, os_ready),
     (char*)&_mi_fixed + sizeof(_mi_fixed) - 1,
     (char*)&_mi_settings + sizeof(_mi_settings) - 1,
 };
 
 static void mi_sealed_test_write(void* arg) {
   volatile char* const target = arg;
+  // A sanitizer's handler would end the process by an exit.
+  signal(SIGSEGV, SIG_DFL);
   *target = (char)(*target + 1);
 }
 
@@ -203,7 +207,7 @@ static void mi_sealed_test_seal_child(void* arg) {
   MI_CHECK(mprotect(&_mi_fixed, sizeof(_mi_fixed), PROT_READ | PROT_WRITE) == -1 && errno == EPERM);
   MI_CHECK(munmap(&_mi_fixed, sizeof(_mi_fixed)) == -1 && errno == EPERM);
   MI_CHECK(mmap(&_mi_fixed, sizeof(_mi_fixed), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED && errno == EPERM);
-  mi_sealed_test_write((void*)&_mi_fixed.page_map.roots);
+  mi_sealed_test_write(MI_SEALED_TEST_AT(fixed, page_map.roots));
 }
 
 MI_TEST(seal) {
