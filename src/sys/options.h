@@ -38,7 +38,7 @@ size_t _mi_option_get_size(mi_option_t option);
 long _mi_option_get_clamp(mi_option_t option, long min, long max);
 
 // Sets the value, which the environment then no longer changes. Ignored for a number that is no option, and, with a line,
-// where the system does not let the configuration be opened. Not for signal handlers.
+// where the configuration cannot be opened.
 void _mi_option_set(mi_option_t option, long value);
 
 // Sets the value unless the environment or the program has; the environment may still override it.

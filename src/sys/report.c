@@ -1,7 +1,7 @@
 // Owns: the one place that decides what follows bad use, and the message that a core dump shows.
 // May include: policy, base, prim, sys/lock.h, sys/log.h, sys/options.h.
 // Called by: through report.h.
-// Invariants: waits for no lock beyond some milliseconds; uses less than 4 KiB of stack; a report inside a report ends the
+// Invariants: waits for no lock beyond some milliseconds; uses less than 5 KiB of stack; a report inside a report ends the
 // same way.
 #include "src/sys/report.h"
 

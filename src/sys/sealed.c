@@ -29,13 +29,26 @@ mi_sealed_mseal_t _mi_sealed_mseal_state(void) {
   return (mi_sealed_mseal_t)mi_atomic_load_relaxed(&_mi_settings.mseal);
 }
 
-bool _mi_sealed_open(const char* what) {
-  _mi_lock_acquire(&mi_sealed_lock);
-  if (_mi_sealed_state() != MI_SEALED || _mi_prim_unprotect(&_mi_settings, sizeof(_mi_settings)) == 0) {
+// False: this thread is at it already, and a signal handler has interrupted it there.
+static bool mi_sealed_acquire(void) {
+  if (_mi_lock_acquire_bounded(&mi_sealed_lock)) {
     return true;
   }
-  _mi_lock_release(&mi_sealed_lock);
-  _mi_log_config_warning("%s stays as it was: the system does not let the configuration be opened\n", what);
+  if (mi_atomic_load_relaxed(&mi_sealed_lock.owner) == _mi_lock_self()) {
+    return false;
+  }
+  _mi_lock_acquire(&mi_sealed_lock);
+  return true;
+}
+
+bool _mi_sealed_open(const char* what) {
+  if (mi_sealed_acquire()) {
+    if (_mi_sealed_state() != MI_SEALED || _mi_prim_unprotect(&_mi_settings, sizeof(_mi_settings)) == 0) {
+      return true;
+    }
+    _mi_lock_release(&mi_sealed_lock);
+  }
+  _mi_log_config_warning("%s stays as it was: the configuration cannot be opened\n", what);
   return false;
 }
 

@@ -70,7 +70,8 @@ extern mi_settings_t _mi_settings;
 extern mi_fixed_t _mi_fixed;
 
 // Makes the settings writable for the calling thread, which must store and close at once; others wait. False: the system
-// refuses, a line has said that `what` stays as it was, and nothing is to be closed. Not for signal handlers.
+// refuses, or this is a signal handler that has interrupted the window; a line has said that `what` stays as it was, and
+// nothing is to be closed.
 bool _mi_sealed_open(const char* what);
 void _mi_sealed_close(void);
 

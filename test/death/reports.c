@@ -223,6 +223,12 @@ int main(int argc, char** argv) {
     sandbox();
     misuse();
     _exit(0);
+  } else if (strcmp(kind, "sandbox-set") == 0) {
+    sandbox();
+    set_option(64, 1);
+    register_error(&tell);
+    misuse();
+    _exit(0);
   } else if (strcmp(kind, "overwritten") == 0) {
     // All of the heap's free memory is anything.
     static void* blocks[200];

@@ -104,6 +104,15 @@ static void mi_sealed_test_no_output(const char* text, void* arg) {
   (void)arg;
 }
 
+typedef struct mi_sealed_test_sink_s {
+  char text[256];
+} mi_sealed_test_sink_t;
+
+static void mi_sealed_test_keep(const char* text, void* arg) {
+  mi_sealed_test_sink_t* const sink = arg;
+  snprintf(sink->text, sizeof(sink->text), "%s", text);
+}
+
 static void* mi_sealed_test_setter(void* arg) {
   const mi_option_t option = *(const mi_option_t*)arg;
   const long old = _mi_option_get(option);
@@ -191,11 +200,27 @@ MI_TEST(refused) {
     return;
   }
   MI_CHECK_CHILD_OK(&child, "refused");
-  const char* const what = "stays as it was: the system does not let the configuration be opened\n";
+  const char* const what = "stays as it was: the configuration cannot be opened\n";
   char text[512];
   snprintf(text, sizeof(text), "%s: warning: max_errors %s%s: warning: the registered function %s%s: warning: max_errors %s",
            MI_PROFILE_NAME, what, MI_PROFILE_NAME, what, MI_PROFILE_NAME, what);
   MI_CHECK_STREQ(child.err, text);
+}
+
+// A signal handler that comes while its own thread has the settings open is refused, and nobody waits for ever.
+MI_TEST(handler_in_the_window) {
+  const long old = _mi_option_get(mi_option_max_errors);
+  static mi_sealed_test_sink_t sink;
+  _mi_log_register_output(&mi_sealed_test_keep, &sink);
+  MI_REQUIRE(_mi_sealed_open("x"));
+  _mi_option_set(mi_option_max_errors, old + 1);
+  _mi_sealed_close();
+  _mi_log_register_output(NULL, NULL);
+  MI_CHECK_EQ(_mi_option_get(mi_option_max_errors), old);
+  MI_CHECK_STREQ(sink.text, MI_PROFILE_NAME ": warning: max_errors stays as it was: the configuration cannot be opened\n");
+  _mi_option_set(mi_option_max_errors, old + 1);
+  MI_CHECK_EQ(_mi_option_get(mi_option_max_errors), old + 1);
+  _mi_option_set(mi_option_max_errors, old);
 }
 
 // What is fixed: the kernel takes no call that would open it.
