@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "src/heap/process.h"
+#include "src/sys/hardening.h"
 #include "src/sys/log.h"
 #include "src/sys/options.h"
 #include "src/sys/os.h"
@@ -205,6 +206,43 @@ MI_TEST(refused) {
   snprintf(text, sizeof(text), "%s: warning: max_errors %s%s: warning: the registered function %s%s: warning: max_errors %s",
            MI_PROFILE_NAME, what, MI_PROFILE_NAME, what, MI_PROFILE_NAME, what);
   MI_CHECK_STREQ(child.err, text);
+}
+
+// Start-up once more, in a child that has opened all, where it cannot close: a system with larger pages, and one without
+// memory for the page map. All is as if there were no closing, and the list of what is active says so.
+
+typedef struct mi_sealed_test_start_s {
+  bool large_pages;
+  mi_sealed_state_t state;
+} mi_sealed_test_start_t;
+
+static void mi_sealed_test_start_child(void* arg) {
+  const mi_sealed_test_start_t* const t = arg;
+  MI_REQUIRE(_mi_prim_unprotect(&_mi_settings, sizeof(_mi_settings)) == 0);
+  MI_REQUIRE(_mi_prim_unprotect(&_mi_fixed, sizeof(_mi_fixed)) == 0);
+  _mi_settings.state = MI_SEALED_NOT_YET;
+  const size_t page_size = _mi_fixed.os_config.page_size;
+  _mi_fixed.os_config.page_size = t->large_pages ? 2 * sizeof(_mi_fixed) : page_size;
+  _mi_sealed_start(t->large_pages, MI_MSEAL_ON);
+  _mi_fixed.os_config.page_size = page_size;
+  MI_CHECK_EQ(_mi_sealed_state(), t->state);
+  MI_CHECK_EQ(_mi_sealed_mseal_state(), MI_MSEAL_UNAVAILABLE);
+  _mi_option_set(mi_option_max_errors, 3);
+  MI_CHECK_EQ(_mi_option_get(mi_option_max_errors), 3);
+  mi_sealed_test_write(mi_sealed_test_targets[0]);
+  _mi_hardening_print();
+}
+
+MI_TEST(not_closed) {
+  static mi_test_child_t child;
+  mi_sealed_test_start_t large = {true, MI_SEALED_PAGES};
+  mi_sealed_test_start_t incomplete = {false, MI_SEALED_REFUSED};
+  mi_test_child_run(&child, &mi_sealed_test_start_child, &large, 10000);
+  MI_CHECK_CHILD_OK(&child, "large pages");
+  MI_CHECK(mi_test_child_said(&child, "^" MI_PROFILE_NAME ": hardening: configuration: open \\(the system's pages are too large\\)$"));
+  mi_test_child_run(&child, &mi_sealed_test_start_child, &incomplete, 10000);
+  MI_CHECK_CHILD_OK(&child, "incomplete");
+  MI_CHECK(mi_test_child_said(&child, "^" MI_PROFILE_NAME ": hardening: configuration: open \\(the system refused\\)$"));
 }
 
 // A signal handler that comes while its own thread has the settings open is refused, and nobody waits for ever.
