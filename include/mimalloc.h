@@ -585,12 +585,14 @@ mi_decl_export bool mi_check_owned(const void* p) mi_attr_noexcept;
 // mi_is_redirected tells whether the program's calls of malloc arrive at this allocator.
 mi_decl_nodiscard mi_decl_export bool mi_is_redirected(void) mi_attr_noexcept;
 
-// mi_register_output makes out the receiver of all messages; NULL stands for standard error. out must not allocate.
+// mi_register_output makes out the receiver of all messages; NULL stands for standard error. out must not allocate. Not for
+// signal handlers.
 mi_decl_export void mi_register_output(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
 // mi_register_error makes fun the first to learn of an error, before its message: EAGAIN for a double free, EFAULT for
 // corrupted data of the allocator, EINVAL for an invalid pointer, ENOMEM and EOVERFLOW for a request that cannot be
-// met. NULL unregisters it.
+// met. Of an error that ends the process it learns when the message is on standard error, and cannot change that by setting
+// an option. NULL unregisters it. Not for signal handlers.
 mi_decl_export void mi_register_error(mi_error_fun* fun, void* arg);
 
 // ---- Statistics ----
@@ -634,7 +636,9 @@ typedef enum mi_option_e {
   mi_option_minimal_purge_size = 44,             // KiB that are purged at least; 0 the system's page size
   mi_option_arena_max_object_size = 45,          // KiB of the largest block that is placed in an arena
   mi_option_on_violation = 64,                   // 0 abort, 1 report, 2 ignore: what follows the report of bad use
-  _mi_option_last = 65,
+  mi_option_backtrace = 90,                      // so many calls are listed below a report of bad use
+  mi_option_show_hardening = 91,                 // write which mitigations are active when the process starts
+  _mi_option_last = 92,
 
   // Other names of the same options.
   mi_option_eager_region_commit = mi_option_arena_eager_commit,
@@ -645,7 +649,9 @@ typedef enum mi_option_e {
 } mi_option_t;
 
 // For all functions: a number that is no option reads 0 and cannot be set. An option changed while other threads run
-// takes effect from their next look at it; some are looked at only when the process starts.
+// takes effect from their next look at it; some are looked at only when the process starts. Options are read-only memory
+// but while one is set: where the system does not let that be opened, or a signal handler sets one while the code it
+// interrupted does, the option stays as it was, and a line says so.
 
 // mi_option_is_enabled tells whether the option's value is not 0.
 mi_decl_nodiscard mi_decl_export bool mi_option_is_enabled(mi_option_t option);

@@ -42,6 +42,13 @@
 #error "pointers of 32 or 64 bits are expected"
 #endif
 
+// The largest page a system of this machine has, which is also what a linker places segments by.
+#if defined(__x86_64__) || defined(__i386__) || defined(__riscv) || defined(__s390x__)
+#define MI_OS_PAGE_MAX 4096
+#else
+#define MI_OS_PAGE_MAX 65536
+#endif
+
 enum {
   MI_INTPTR_SIZE = 1 << MI_INTPTR_SHIFT,
   MI_CACHE_LINE = 64,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/heap/heap.h"
 #include "src/heap/orphan.h"
 #include "src/heap/single.h"
 #include "src/heap/theap.h"
@@ -61,7 +62,8 @@ void _mi_theap_tick(void) {
     return;
   }
   // Here and not in the fork handler: a fork in a signal handler may have interrupted a list operation.
-  if (MI_HAS_ENCODED_LISTS && mi_unlikely(own->key_generation != _mi_random_generation()) && !_mi_heaps_are_busy_here()) {
+  if (MI_HAS_ENCODED_LISTS && mi_unlikely(own->key_generation != _mi_random_generation()) && !_mi_heaps_are_busy_here() &&
+      !_mi_report_is_running()) {
     (void)_mi_random_next(&own->random);
     own->key_generation = own->random.generation;
     _mi_thread_each_theap(&mi_theap_rekey);

@@ -2,17 +2,19 @@
 // May include: base, prim, sys, region, heap.
 // Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
 // Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
-// in which they may nest: late theap, heaps, heap, singles, arenas, purge, page map, metadata, random, log.
+// in which they may nest: late theap, heaps, heap, singles, arenas, purge, page map, metadata, random, configuration.
 #include "src/heap/process.h"
 
 #include "src/heap/orphan.h"
 #include "src/heap/single.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
+#include "src/sys/hardening.h"
 #include "src/sys/lock.h"
 #include "src/sys/log.h"
 #include "src/sys/options.h"
 #include "src/sys/random.h"
+#include "src/sys/sealed.h"
 #include "src/sys/stats.h"
 
 static mi_lock_t mi_init_lock;
@@ -35,13 +37,13 @@ static void mi_fork_prepare(void) {
   _mi_page_map_fork_prepare();
   _mi_meta_fork_prepare();
   _mi_random_fork_prepare();
-  _mi_log_fork_prepare();
+  _mi_sealed_fork_prepare();
   _mi_lock_fork_begin();
 }
 
 static bool mi_fork_release(bool in_child) {
   _mi_lock_fork_end();
-  _mi_log_fork_release(in_child);
+  _mi_sealed_fork_release(in_child);
   _mi_random_fork_release(in_child);
   _mi_meta_fork_release(in_child);
   _mi_page_map_fork_release(in_child);
@@ -164,12 +166,34 @@ void _mi_process_done(void) {
   mi_atomic_store_relaxed(&mi_is_closed, destroyed);
 }
 
+// What never changes is sealed by the system where it need never be released: in the process's malloc.
+static mi_sealed_mseal_t mi_process_wants_mseal(void) {
+  if (_mi_option_is_enabled(mi_option_destroy_on_exit)) {
+    return MI_MSEAL_DESTROY;
+  }
+  return _mi_prim_c_library_asks(&mi_is_ours) ? MI_MSEAL_ON : MI_MSEAL_UNLOADABLE;
+}
+
+// Now, and not when more comes to it: the process may go into a sandbox that punishes calls which it does not know.
+static void mi_process_seal(bool is_ready) {
+  _mi_sealed_start(is_ready, mi_process_wants_mseal());
+  if (_mi_sealed_mseal_state() == MI_MSEAL_ON) {
+    _mi_os_seal_permanent();
+    _mi_page_map_seal();
+    _mi_arenas_seal();
+  }
+}
+
 // The first of the program's constructors and the last of its destructors, as far as the linker lets one choose.
 __attribute__((constructor(101))) static void mi_process_load(void) {
-  (void)_mi_process_init();
+  const bool is_ready = _mi_process_init();
   // The environment may not have been readable at the first allocation.
   _mi_options_load();
   _mi_prim_exit_watch(_mi_os_page_size());
+  mi_process_seal(is_ready);
+  if (_mi_option_is_enabled(mi_option_show_hardening)) {
+    _mi_hardening_print();
+  }
   _mi_log_verbose("process start, %zu byte OS pages\n", _mi_os_page_size());
 }
 

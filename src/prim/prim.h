@@ -70,8 +70,13 @@ int _mi_prim_reset(void* addr, size_t size);
 // mapping is left to split with.
 int _mi_prim_protect(void* addr, size_t size, bool readable);
 
-// _mi_prim_unprotect makes such a range readable and writable again.
+// _mi_prim_unprotect makes such a range readable and writable again. Both also take pages of the library's own data.
 int _mi_prim_unprotect(void* addr, size_t size);
+
+// _mi_prim_seal fixes a range, of which every page is mapped, as it is: from then on nothing in this process can release
+// or replace it, or make it more or less accessible, for as long as the process lives. To be called at the start only, as a
+// sandbox may not know the call. ENOTSUP: the system cannot do this. Takes pages of the library's own data as well.
+int _mi_prim_seal(void* addr, size_t size);
 
 // _mi_prim_grow enlarges a committed range, a whole reservation or what is left of one, to `new_size`, larger than
 // `old_size`, and stores its start, which differs only when `may_move`. The content is kept, the rest is zero; a moved
@@ -119,6 +124,25 @@ bool _mi_prim_random(void* buf, size_t size);
 // _mi_prim_random_at_start copies the random bytes that the system gave the process at its start. The C library uses the
 // same ones for its own secrets: pass them through a one-way function. A forked child has its parent's. False: there are none.
 bool _mi_prim_random_at_start(uint8_t bytes[16]);
+
+// Stacks
+
+enum { MI_PRIM_MODULE_PATH = 256 };
+
+typedef struct mi_prim_module_s {
+  char path[MI_PRIM_MODULE_PATH];  // of the file, cut at the size; as the program was called for the program itself
+  uintptr_t offset;                // of the address, as the file counts addresses
+} mi_prim_module_t;
+
+// _mi_prim_backtrace finds who called the function that has the frame `frame`, by the chain of frame pointers, and stores
+// the address of each call, the latest first; the number of them is the result. It reads nothing but words of the calling
+// thread's stack which the system says are there, whatever the chain holds, and ends where the chain does: at a function
+// without a frame pointer, or where the stack changes. 0 on machines without such a chain.
+size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count);
+
+// _mi_prim_module_of finds the file that code at an address comes from. `thorough` allows to open files of the system, which
+// a sandbox may punish: only for a process that ends. False: it is not known.
+bool _mi_prim_module_of(uintptr_t address, bool thorough, mi_prim_module_t* module);
 
 // Messages and the end
 

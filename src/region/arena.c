@@ -459,6 +459,16 @@ void _mi_arena_release(mi_arena_t* arena, size_t index, size_t slices, bool know
   _mi_arena_vacate_if_unused(arena);
 }
 
+void _mi_arenas_seal(void) {
+  mi_arena_t* arena;
+  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
+    // What is committed bit by bit cannot be sealed as a whole.
+    if (!arena->commit_lazily) {
+      _mi_os_seal(arena->meta_os.base, arena->meta_os.size);
+    }
+  }
+}
+
 void _mi_arenas_destroy(void) {
   const size_t count = mi_atomic_load_acquire(&mi_arenas.count);
   mi_atomic_store_release(&mi_arenas.count, 0);

@@ -77,6 +77,10 @@ extern _Atomic(bool) _mi_arena_purge_is_news;
 // Purges what is due at `now`, or everything pending when forced. Skipped when another thread is at it, unless forced.
 void _mi_arenas_purge(int64_t now, bool force);
 
+// Has the system fix the metadata of the arenas that are there. At the start of the process, and only where arenas are never
+// destroyed.
+mi_cold void _mi_arenas_seal(void);
+
 // Unmaps every arena. Only at process end, when nothing can use them any more.
 void _mi_arenas_destroy(void);
 

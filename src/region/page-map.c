@@ -11,8 +11,6 @@
 
 enum { MI_PAGE_MAP_CHUNK_LEAVES = 64 };
 
-mi_page_map_t _mi_page_map;
-
 bool _mi_page_map_init(unsigned address_bits) {
   const size_t count = (size_t)1 << (address_bits - MI_PAGE_MAP_ROOT_SHIFT);
   const size_t page_size = _mi_os_page_size();
@@ -97,6 +95,17 @@ bool _mi_page_map_register(const void* start, size_t slices, mi_page_t* page) {
 
 void _mi_page_map_unregister(const void* start, size_t slices) {
   mi_page_map_store((uintptr_t)start, _mi_min(slices, MI_PAGE_MAP_SLICES_MAX), NULL);
+}
+
+void _mi_page_map_seal(void) {
+  const size_t page_size = _mi_os_page_size();
+  const size_t size = _mi_align_up(sizeof(mi_page_map_leaf_t), page_size);
+  _mi_lock_acquire(&mi_leaves.lock);
+  if (mi_leaves.bump != NULL && mi_leaves.left < MI_PAGE_MAP_CHUNK_LEAVES) {
+    const size_t used = (MI_PAGE_MAP_CHUNK_LEAVES - mi_leaves.left) * size;
+    _mi_os_seal(mi_leaves.bump - used, used);
+  }
+  _mi_lock_release(&mi_leaves.lock);
 }
 
 void _mi_page_map_fork_prepare(void) { _mi_lock_acquire(&mi_leaves.lock); }

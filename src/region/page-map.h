@@ -7,6 +7,7 @@
 
 #include "src/base/atomic.h"
 #include "src/base/geometry.h"
+#include "src/sys/sealed.h"
 
 // The layout belongs to heap/page.h; this layer only stores the pointer.
 typedef struct mi_page_s mi_page_t;
@@ -20,16 +21,12 @@ enum {
   MI_PAGE_MAP_SLICES_MAX = MI_LARGE_PAGE_SLICES,
 };
 
-typedef struct mi_page_map_leaf_s {
+struct mi_page_map_leaf_s {
   _Atomic(mi_page_t*) entries[MI_PAGE_MAP_LEAF_ENTRIES];
-} mi_page_map_leaf_t;
+};
 
-typedef struct mi_page_map_s {
-  _Atomic(mi_page_map_leaf_t*)* roots;
-  size_t root_count;  // 0 until the map is there, so that every look-up before that finds nothing
-} mi_page_map_t;
-
-extern mi_page_map_t _mi_page_map;
+// Read-only once the process has started.
+#define _mi_page_map (_mi_fixed.page_map)
 
 // The page that holds address p, or NULL. Any address may be asked.
 mi_inline mi_page_t* _mi_page_map_find(const void* p) {
@@ -55,6 +52,9 @@ bool _mi_page_map_init(unsigned address_bits);
 bool _mi_page_map_register(const void* start, size_t slices, mi_page_t* page);
 
 void _mi_page_map_unregister(const void* start, size_t slices);
+
+// Has the system fix the leaves that are there. At the start of the process; the rest is done by _mi_os_seal_permanent.
+mi_cold void _mi_page_map_seal(void);
 
 void _mi_page_map_fork_prepare(void);
 void _mi_page_map_fork_release(bool in_child);

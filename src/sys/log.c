@@ -1,5 +1,5 @@
 // Owns: the registered functions, message building, the caps on messages, and the end of a failed assertion.
-// May include: base, prim, sys/options.h, sys/lock.h, sys/report.h.
+// May include: base, prim, sys/options.h, sys/sealed.h, sys/report.h.
 // Called by: through log.h and base/assert.h.
 // Invariants: a registered function and its argument are always read as the pair that was registered.
 #include "src/sys/log.h"
@@ -10,40 +10,28 @@
 #include "src/base/atomic.h"
 #include "src/base/fmt.h"
 #include "src/prim/prim.h"
-#include "src/sys/lock.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
+#include "src/sys/sealed.h"
 
 // Registered functions
-
-enum { MI_SINK_SLOTS = 4 };
-
-// The latest of a few pairs of function and argument. Reading takes no lock, as it happens in signal handlers.
-typedef struct mi_sink_s {
-  _Atomic(uint32_t) current;
-  struct {
-    _Atomic(uintptr_t) fun;
-    _Atomic(uintptr_t) arg;
-  } slots[MI_SINK_SLOTS];
-} mi_sink_t;
-
-static mi_sink_t mi_output_sink;
-static mi_sink_t mi_error_sink;
-static mi_lock_t mi_register_lock;
 
 // This thread is inside a registered function.
 static mi_thread_local bool mi_inside_output;
 static mi_thread_local bool mi_inside_error;
 
 static void mi_sink_register(mi_sink_t* sink, uintptr_t fun, uintptr_t arg) {
-  _mi_lock_acquire(&mi_register_lock);
+  // One thread at a time is past this.
+  if (!_mi_sealed_open("the registered function")) {
+    return;
+  }
   const uint32_t next = mi_atomic_load_relaxed(&sink->current) + 1;
   // Release: a reader that meets these too early, in a slot it still reads, also sees that `current` has gone on.
   mi_atomic_store_release(&sink->slots[next % MI_SINK_SLOTS].fun, fun);
   mi_atomic_store_release(&sink->slots[next % MI_SINK_SLOTS].arg, arg);
   // Release: pairs with the acquire in mi_sink_read, which then finds the pair complete.
   mi_atomic_store_release(&sink->current, next);
-  _mi_lock_release(&mi_register_lock);
+  _mi_sealed_close();
 }
 
 static uintptr_t mi_sink_read(mi_sink_t* sink, uintptr_t* arg) {
@@ -59,16 +47,16 @@ static uintptr_t mi_sink_read(mi_sink_t* sink, uintptr_t* arg) {
 }
 
 void _mi_log_register_output(mi_output_fun* out, void* arg) {
-  mi_sink_register(&mi_output_sink, (uintptr_t)out, (uintptr_t)arg);
+  mi_sink_register(&_mi_settings.output, (uintptr_t)out, (uintptr_t)arg);
 }
 
 void _mi_log_register_error(mi_error_fun* fun, void* arg) {
-  mi_sink_register(&mi_error_sink, (uintptr_t)fun, (uintptr_t)arg);
+  mi_sink_register(&_mi_settings.error, (uintptr_t)fun, (uintptr_t)arg);
 }
 
 void _mi_log_call_error(int err) {
   uintptr_t arg;
-  const uintptr_t fun = mi_sink_read(&mi_error_sink, &arg);
+  const uintptr_t fun = mi_sink_read(&_mi_settings.error, &arg);
   if (fun == 0 || mi_inside_error) {
     return;
   }
@@ -89,26 +77,16 @@ static void mi_call_output(mi_output_fun* out, void* arg, const char* text) {
 
 bool _mi_log_has_output(void) {
   uintptr_t arg;
-  return mi_sink_read(&mi_output_sink, &arg) != 0 && !mi_inside_output;
+  return mi_sink_read(&_mi_settings.output, &arg) != 0 && !mi_inside_output;
 }
 
 void _mi_log_write(const char* line, size_t len) {
   uintptr_t arg;
-  const uintptr_t fun = mi_sink_read(&mi_output_sink, &arg);
+  const uintptr_t fun = mi_sink_read(&_mi_settings.output, &arg);
   if (fun == 0 || mi_inside_output) {
     _mi_prim_write_stderr(line, len);
   } else {
     mi_call_output((mi_output_fun*)fun, (void*)arg, line);
-  }
-}
-
-void _mi_log_fork_prepare(void) { _mi_lock_acquire(&mi_register_lock); }
-
-void _mi_log_fork_release(bool in_child) {
-  if (in_child) {
-    _mi_lock_reset(&mi_register_lock);
-  } else {
-    _mi_lock_release(&mi_register_lock);
   }
 }
 

@@ -54,7 +54,3 @@ bool _mi_log_has_output(void);
 
 // For sys/report: calls the registered error function, if there is one and this thread is not inside one already.
 void _mi_log_call_error(int err);
-
-// The lock of registration, for the fork handlers.
-void _mi_log_fork_prepare(void);
-void _mi_log_fork_release(bool in_child);

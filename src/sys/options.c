@@ -1,4 +1,4 @@
-// Owns: the values of options and what their texts mean.
+// Owns: the setting of options and what their texts mean.
 // May include: policy, base, prim, sys/log.h.
 // Called by: through options.h.
 // Invariants: every table here is made from policy/options.def; what the program has set, the environment does not change.
@@ -23,12 +23,6 @@ static const mi_option_row_t mi_option_rows[_mi_option_last] = {
 #undef OPTION
 };
 
-_Atomic(long) _mi_option_values[_mi_option_last] = {
-#define OPTION(number, name, default, kind, old_name, documentation) [number] = (default),
-#include "policy/options.def"
-#undef OPTION
-};
-
 #define OPTION(number, name, default, kind, old_name, documentation) \
   _Static_assert((number) == (int)mi_option_##name, "options.def and mi_option_t number " #name " differently");
 #include "policy/options.def"
@@ -40,20 +34,28 @@ enum { MI_OPTION_BY_NOBODY,
        MI_OPTION_BY_ENVIRONMENT,
        MI_OPTION_BY_PROGRAM };
 
-static _Atomic(unsigned char) mi_option_setters[_mi_option_last];
-
 static bool mi_option_exists(mi_option_t option) {
   return (unsigned)option < (unsigned)_mi_option_last && mi_option_rows[option].name != NULL;
 }
 
 // Values
 
+static unsigned char mi_option_setter(mi_option_t option) {
+  return mi_atomic_load_relaxed(&_mi_settings.option_setters[option]);
+}
+
 // Two threads that set one option at once leave the value of either.
 static void mi_option_store(mi_option_t option, long value, unsigned char setter) {
-  if (mi_option_exists(option) && mi_atomic_load_relaxed(&mi_option_setters[option]) <= setter) {
-    mi_atomic_store_relaxed(&_mi_option_values[option], value);
-    mi_atomic_store_relaxed(&mi_option_setters[option], setter);
+  if (!mi_option_exists(option) || mi_option_setter(option) > setter ||
+      !_mi_sealed_open(mi_option_rows[option].name)) {
+    return;
   }
+  // Once more, as another thread may have set it meanwhile.
+  if (mi_option_setter(option) <= setter) {
+    mi_atomic_store_relaxed(&_mi_settings.option_values[option], value);
+    mi_atomic_store_relaxed(&_mi_settings.option_setters[option], setter);
+  }
+  _mi_sealed_close();
 }
 
 void _mi_option_set(mi_option_t option, long value) { mi_option_store(option, value, MI_OPTION_BY_PROGRAM); }
@@ -61,7 +63,7 @@ void _mi_option_set(mi_option_t option, long value) { mi_option_store(option, va
 void _mi_option_set_default(mi_option_t option, long value) { mi_option_store(option, value, MI_OPTION_BY_DEFAULT); }
 
 bool _mi_option_is_set(mi_option_t option) {
-  return mi_option_exists(option) && mi_atomic_load_relaxed(&mi_option_setters[option]) >= MI_OPTION_BY_ENVIRONMENT;
+  return mi_option_exists(option) && mi_option_setter(option) >= MI_OPTION_BY_ENVIRONMENT;
 }
 
 size_t _mi_option_get_size(mi_option_t option) {

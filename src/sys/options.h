@@ -1,5 +1,5 @@
-// Owns: the options: their values, and how the environment and the program set them.
-// May include: policy, base, prim; the public header for mi_option_t and mi_output_fun.
+// Owns: the options: what they mean, and how the environment and the program set them. Their values stand in sealed.h.
+// May include: policy, base, prim, sys/sealed.h; the public header for mi_option_t and mi_output_fun.
 // Called by: everyone above base.
 // Invariants: a value is a plain atomic that may be read at any time by any thread: its default is there before any code
 // runs. policy/options.def is the only list of options.
@@ -7,6 +7,7 @@
 
 #include "mimalloc.h"
 #include "src/base/atomic.h"
+#include "src/sys/sealed.h"
 
 // What an option's text may be. All kinds but ACTION also take words, in any case: an empty text, true, yes and on mean 1;
 // false, no and off mean 0.
@@ -22,12 +23,10 @@ enum { MI_ON_VIOLATION_ABORT = 0,
        MI_ON_VIOLATION_REPORT = 1,
        MI_ON_VIOLATION_IGNORE = 2 };
 
-extern _Atomic(long) _mi_option_values[_mi_option_last];
-
 // The value in the option's unit; 0 for a number that is no option.
 mi_inline long _mi_option_get(mi_option_t option) {
   // Relaxed: an option orders nothing else.
-  return (unsigned)option < (unsigned)_mi_option_last ? mi_atomic_load_relaxed(&_mi_option_values[option]) : 0;
+  return (unsigned)option < (unsigned)_mi_option_last ? mi_atomic_load_relaxed(&_mi_settings.option_values[option]) : 0;
 }
 
 mi_inline bool _mi_option_is_enabled(mi_option_t option) { return _mi_option_get(option) != 0; }
@@ -38,7 +37,8 @@ size_t _mi_option_get_size(mi_option_t option);
 // The value, or the nearer of the bounds when it lies outside of them.
 long _mi_option_get_clamp(mi_option_t option, long min, long max);
 
-// Sets the value, which the environment then no longer changes. Ignored for a number that is no option.
+// Sets the value, which the environment then no longer changes. Ignored for a number that is no option, and, with a line,
+// where the configuration cannot be opened.
 void _mi_option_set(mi_option_t option, long value);
 
 // Sets the value unless the environment or the program has; the environment may still override it.

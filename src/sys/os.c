@@ -10,18 +10,15 @@
 #include "src/sys/options.h"
 #include "src/sys/stats.h"
 
-mi_prim_config_t _mi_os_config;
-_Atomic(bool) _mi_os_ready;
-
 static mi_lock_t mi_os_init_lock;
 
 void _mi_os_init_once(void) {
   _mi_lock_acquire(&mi_os_init_lock);
-  if (!mi_atomic_load_relaxed(&_mi_os_ready)) {
+  if (!mi_atomic_load_relaxed(&_mi_fixed.os_ready)) {
     _mi_prim_init(&_mi_os_config);
     _mi_stats_elapsed_ms();
     // Release: pairs with the acquire in _mi_os_init.
-    mi_atomic_store_release(&_mi_os_ready, true);
+    mi_atomic_store_release(&_mi_fixed.os_ready, true);
   }
   _mi_lock_release(&mi_os_init_lock);
 }
@@ -244,6 +241,21 @@ void* _mi_os_reserve_permanent(size_t size, bool commit) {
     }
   }
   return p;
+}
+
+void _mi_os_seal(void* p, size_t size) {
+  // A refusal costs a defence and nothing else.
+  (void)_mi_prim_seal(p, size);
+}
+
+void _mi_os_seal_permanent(void) {
+  const size_t count = _mi_min(mi_atomic_load_relaxed(&mi_os_permanent_count), MI_OS_PERMANENT_MAX);
+  for (size_t i = 0; i < count; i++) {
+    // What is committed bit by bit cannot be sealed as a whole.
+    if (mi_os_permanent[i].committed > 0) {
+      _mi_os_seal(mi_os_permanent[i].base, mi_os_permanent[i].size);
+    }
+  }
 }
 
 void _mi_os_release_permanent(void) {

@@ -6,6 +6,7 @@
 
 #include "src/base/atomic.h"
 #include "src/prim/prim.h"
+#include "src/sys/sealed.h"
 
 // What a reservation took from the system and what its release gives back. `committed` is what the release takes off the
 // count of committed bytes: an owner that commits or decommits parts later and still has them so at the release adjusts it.
@@ -15,17 +16,15 @@ typedef struct mi_os_block_s {
   size_t committed;
 } mi_os_block_t;
 
-// What the system offers. Constant once _mi_os_init has returned.
-extern mi_prim_config_t _mi_os_config;
-
-extern _Atomic(bool) _mi_os_ready;
+// What the system offers. Constant once _mi_os_init has returned, and read-only once the process has started.
+#define _mi_os_config (_mi_fixed.os_config)
 
 // Fills _mi_os_config. Any thread may call it at any time; the first call does the work, others wait for it.
 mi_cold void _mi_os_init_once(void);
 
 mi_inline void _mi_os_init(void) {
   // Acquire: pairs with the release in _mi_os_init_once, so that the configuration is seen.
-  if (mi_unlikely(!mi_atomic_load_acquire(&_mi_os_ready))) {
+  if (mi_unlikely(!mi_atomic_load_acquire(&_mi_fixed.os_ready))) {
     _mi_os_init_once();
   }
 }
@@ -47,6 +46,13 @@ void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard,
 
 // Reserves for as long as the library is loaded: otherwise as _mi_os_reserve_aligned at an OS page, with a guard of one.
 void* _mi_os_reserve_permanent(size_t size, bool commit);
+
+// Has the system fix what was reserved so and is committed, with its guards, for the life of the process: nobody can map
+// something else over it. At the start of the process, and only where it is never to be released.
+mi_cold void _mi_os_seal_permanent(void);
+
+// The same for one reservation, and for a part of one that has been committed.
+mi_cold void _mi_os_seal(void* p, size_t size);
 
 // Gives back what was reserved so. Only when the library is unloaded and nothing it allocated is left.
 void _mi_os_release_permanent(void);

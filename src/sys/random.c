@@ -9,6 +9,7 @@
 #include "src/prim/prim.h"
 #include "src/sys/lock.h"
 #include "src/sys/os.h"
+#include "src/sys/sealed.h"
 
 typedef struct mi_random_root_s {
   mi_lock_t lock;
@@ -20,15 +21,24 @@ typedef struct mi_random_root_s {
 // Stands in where no page can be had; then only the fork handlers protect a child.
 static mi_random_root_t mi_random_root_without_page;
 
-static _Atomic(mi_random_root_t*) mi_random_root_page;
+// The address of the root is configuration: whoever could change it would choose all keys. What is in the root is not, as
+// its key is replaced at each draw; it stands between guard pages and nothing but this file knows where.
+static mi_random_root_t* mi_random_root_page(void) {
+  // Acquire: pairs with the release in mi_random_root_make.
+  return (mi_random_root_t*)mi_atomic_load_acquire(&_mi_settings.random_root);
+}
 
 // The last generation given out. Not wiped in a child, which so never takes a number that an inherited context has.
 static _Atomic(uint32_t) mi_random_last_generation;
 
 uint32_t _mi_random_generation(void) {
-  // Acquire: pairs with the release in mi_random_root.
-  mi_random_root_t* const root = mi_atomic_load_acquire(&mi_random_root_page);
+  mi_random_root_t* const root = mi_random_root_page();
   return root == NULL ? 0 : mi_atomic_load_relaxed(&root->generation);
+}
+
+bool _mi_random_is_weak(void) {
+  mi_random_root_t* const root = mi_random_root_page();
+  return root != NULL && root->weak;
 }
 
 // Keys
@@ -55,7 +65,7 @@ static void mi_random_weak_seed(mi_random_root_t* root, uint32_t seed[2 * MI_RAN
   (void)_mi_prim_random_at_start(start.bytes);
   const uint64_t more[2] = {
       (uint64_t)(uintptr_t)root ^ (uint64_t)(uintptr_t)seed << 24 ^ (uint64_t)_mi_prim_clock_ms() << 40,
-      (uint64_t)(uintptr_t)&mi_random_root_page << 16 ^ (uint64_t)(uintptr_t)&_mi_prim_random ^
+      (uint64_t)(uintptr_t)&_mi_settings << 16 ^ (uint64_t)(uintptr_t)&_mi_prim_random ^
           (uint64_t)_mi_prim_os_thread_id() << 32,
   };
   uint32_t key[2 * MI_RANDOM_KEY];
@@ -71,11 +81,7 @@ static void mi_random_weak_seed(mi_random_root_t* root, uint32_t seed[2 * MI_RAN
 
 // The root. Its lock is held by whoever uses more than the generation.
 
-static mi_random_root_t* mi_random_root(void) {
-  mi_random_root_t* root = mi_atomic_load_acquire(&mi_random_root_page);
-  if (mi_likely(root != NULL)) {
-    return root;
-  }
+static mi_cold mi_random_root_t* mi_random_root_make(void) {
   const size_t size = _mi_os_page_size();
   mi_random_root_t* fresh = _mi_os_reserve_permanent(size, true);
   if (fresh == NULL) {
@@ -83,12 +89,23 @@ static mi_random_root_t* mi_random_root(void) {
   } else {
     _mi_prim_wipe_on_fork(fresh, size);
   }
-  // Release publishes the page; pairs with the acquires above and in _mi_random_generation.
-  if (mi_atomic_cas_strong_acq_rel(&mi_random_root_page, &root, fresh)) {
-    return fresh;
+  if (!_mi_sealed_open("the root of random numbers")) {
+    return &mi_random_root_without_page;
   }
-  // Another thread was first; its page serves both, and this one stays unused.
+  mi_random_root_t* root = mi_random_root_page();
+  if (root == NULL) {
+    root = fresh;
+    // Release publishes the page; pairs with the acquire in mi_random_root_page.
+    mi_atomic_store_release(&_mi_settings.random_root, (uintptr_t)fresh);
+  }
+  // Else another thread was first; its page serves both, and this one stays unused.
+  _mi_sealed_close();
   return root;
+}
+
+static mi_random_root_t* mi_random_root(void) {
+  mi_random_root_t* const root = mi_random_root_page();
+  return mi_likely(root != NULL) ? root : mi_random_root_make();
 }
 
 static void mi_random_root_seed(mi_random_root_t* root) {
@@ -202,7 +219,7 @@ void _mi_random_split(mi_random_t* parent, mi_random_t* child) {
 // Fork
 
 void _mi_random_reseed_after_fork(void) {
-  mi_random_root_t* const root = mi_atomic_load_acquire(&mi_random_root_page);
+  mi_random_root_t* const root = mi_random_root_page();
   if (root != NULL) {
     // The root's next user seeds it, as when the page was wiped.
     mi_atomic_store_relaxed(&root->generation, 0);

@@ -35,6 +35,9 @@ typedef struct mi_random_s {
 // The current generation of the root, 0 when there is no root yet or the page was wiped.
 uint32_t _mi_random_generation(void);
 
+// Whether the root was seeded without the system's generator. For messages.
+bool _mi_random_is_weak(void);
+
 // Seeds a context from the root.
 void _mi_random_init(mi_random_t* random);
 

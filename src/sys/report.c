@@ -1,7 +1,8 @@
 // Owns: the one place that decides what follows bad use, and the message that a core dump shows.
-// May include: policy, base, prim, sys/log.h, sys/options.h.
+// May include: policy, base, prim, sys/lock.h, sys/log.h, sys/options.h.
 // Called by: through report.h.
-// Invariants: takes no lock; uses about a kilobyte of stack; a report inside a report ends the same way.
+// Invariants: waits for no lock beyond some milliseconds; uses less than 5 KiB of stack; a report inside a report ends the
+// same way.
 #include "src/sys/report.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include "src/base/fmt.h"
 #include "src/base/geometry.h"
 #include "src/prim/prim.h"
+#include "src/sys/lock.h"
 #include "src/sys/log.h"
 #include "src/sys/options.h"
 
@@ -23,7 +25,8 @@ typedef struct mi_violation_row_s {
 } mi_violation_row_t;
 
 static const mi_violation_row_t mi_violation_rows[MI_VIOLATION_COUNT] = {
-#define V(symbol, word, err, action) [MI_VIOLATION_##symbol] = {word, err, MI_ACTION_##action},
+#define V(symbol, word, err, lenient, hardened, meaning) \
+  [MI_VIOLATION_##symbol] = {word, err, MI_VIOLATION_ABORTS ? MI_ACTION_##hardened : MI_ACTION_##lenient},
 #include "policy/violations.def"
 #undef V
 };
@@ -31,6 +34,8 @@ static const mi_violation_row_t mi_violation_rows[MI_VIOLATION_COUNT] = {
 const char* _mi_violation_word(mi_violation_t kind) { return mi_violation_rows[kind].word; }
 
 int _mi_violation_errno(mi_violation_t kind) { return mi_violation_rows[kind].err; }
+
+mi_violation_action_t _mi_violation_action(mi_violation_t kind) { return mi_violation_rows[kind].action; }
 
 void _mi_report_keep(const char* line) {
   static _Atomic(bool) mi_violation_message_busy;
@@ -63,8 +68,96 @@ static size_t mi_report_build(char* line, mi_violation_t kind, const char* fmt, 
   return len;
 }
 
+// Calls
+
+enum { MI_REPORT_CALLS_MAX = 64,
+       // A few lines: they are written together where there is room.
+       MI_REPORT_BLOCK = 1024 };
+
+typedef void mi_report_write_t(const char* text, size_t len);
+
+// "    #0 0x… file+0x…", one line a call, the latest first.
+static mi_noinline void mi_report_calls(const void* frame, bool thorough, mi_report_write_t* write) {
+  const long depth = _mi_option_get_clamp(mi_option_backtrace, 0, MI_REPORT_CALLS_MAX);
+  uintptr_t calls[MI_REPORT_CALLS_MAX];
+  mi_prim_module_t module;
+  char block[MI_REPORT_BLOCK];
+  const size_t count = _mi_prim_backtrace(frame, calls, (size_t)depth);
+  size_t len = 0;
+  for (size_t i = 0; i < count; i++) {
+    // A line is shorter than what is kept free for it.
+    if (len + MI_PRIM_MODULE_PATH + 64 > sizeof(block)) {
+      write(block, len);
+      len = 0;
+    }
+    len += _mi_fmt(block + len, sizeof(block) - len, "    #%zu %p", i, (void*)calls[i]);
+    if (_mi_prim_module_of(calls[i], thorough, &module)) {
+      len += _mi_fmt(block + len, sizeof(block) - len, " %s+0x%zx", module.path, (size_t)module.offset);
+    }
+    len += _mi_fmt(block + len, sizeof(block) - len, "\n");
+  }
+  if (len > 0) {
+    write(block, len);
+  }
+}
+
+// What follows
+
+enum { MI_REPORT_LOCK_TRIES = 16 };
+
+// Keeps the lines of two reports apart. Nobody waits longer than some milliseconds: the holder may have been interrupted
+// for good, or be the caller itself.
+static mi_lock_t mi_report_lock;
+
+static bool mi_report_lock_try(void) {
+  for (int i = 0; i < MI_REPORT_LOCK_TRIES; i++) {
+    if (_mi_lock_acquire_bounded(&mi_report_lock)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool mi_report_ends(mi_violation_t kind) {
+  const mi_violation_action_t action = mi_violation_rows[kind].action;
+  const long option = _mi_option_get(mi_option_on_violation);
+  return action == MI_ACTION_ABORT ||
+      (action == MI_ACTION_OPTION && option != MI_ON_VIOLATION_REPORT && option != MI_ON_VIOLATION_IGNORE);
+}
+
+// The lock is not given back: reports of other threads come behind this one, if there is time for them.
+static _Noreturn void mi_report_end(mi_violation_t kind, const char* line, size_t len, const void* frame, bool is_told) {
+  (void)mi_report_lock_try();
+  _mi_prim_write_stderr(line, len);
+  mi_report_calls(frame, true, &_mi_prim_write_stderr);
+  // Whatever these do, also if they do not return: it has been said.
+  if (!is_told) {
+    _mi_log_call_error(_mi_violation_errno(kind));
+  }
+  if (_mi_log_has_output()) {
+    _mi_log_write(line, len);
+    mi_report_calls(frame, true, &_mi_log_write);
+  }
+  _mi_prim_abort();
+}
+
+static void mi_report_write(const char* line, size_t len, const void* frame) {
+  // A function of the program may take its time, or never return.
+  const bool locked = !_mi_log_has_output() && mi_report_lock_try();
+  _mi_log_write(line, len);
+  mi_report_calls(frame, false, &_mi_log_write);
+  if (locked) {
+    _mi_lock_release(&mi_report_lock);
+  }
+}
+
+static mi_thread_local bool mi_report_running;
+
+bool _mi_report_is_running(void) { return mi_report_running; }
+
 void _mi_report(mi_violation_t kind, const char* fmt, ...) {
   char line[MI_LOG_LINE_MAX];
+  const void* const frame = __builtin_frame_address(0);
   va_list args;
   va_start(args, fmt);
   const size_t len = mi_report_build(line, kind, fmt, args);
@@ -73,22 +166,26 @@ void _mi_report(mi_violation_t kind, const char* fmt, ...) {
   if (!never) {
     _mi_report_keep(line);
   }
+  if (mi_report_ends(kind)) {
+    mi_report_end(kind, line, len, frame, false);
+  }
+  const bool outer = mi_report_running;
+  mi_report_running = true;
   _mi_log_call_error(_mi_violation_errno(kind));
-  const long action = _mi_option_get(mi_option_on_violation);
-  const bool returns = never || action == MI_ON_VIOLATION_REPORT || action == MI_ON_VIOLATION_IGNORE;
-  if (!returns) {
-    if (_mi_log_has_output()) {
-      _mi_log_write(line, len);
-    }
-    // Also where another output exists: the process ends, and nobody may come to read what that has buffered.
-    _mi_prim_write_stderr(line, len);
-    _mi_prim_abort();
+  // The function may have chosen the end; the other way round it comes too late.
+  if (mi_report_ends(kind)) {
+    mi_report_end(kind, line, len, frame, true);
   }
   const bool quiet = never ? !_mi_option_is_enabled(mi_option_show_errors) && !_mi_option_is_enabled(mi_option_verbose)
-                           : action == MI_ON_VIOLATION_IGNORE;
+                           : _mi_option_get(mi_option_on_violation) == MI_ON_VIOLATION_IGNORE;
   if (!quiet && _mi_log_count_error()) {
-    _mi_log_write(line, len);
+    if (never) {
+      _mi_log_write(line, len);
+    } else {
+      mi_report_write(line, len, frame);
+    }
   }
+  mi_report_running = outer;
 }
 
 void _mi_report_oom(size_t size) {

@@ -1,7 +1,7 @@
 // Owns: what happens on bad use of memory: one line for people and scrapers, and the action that follows.
 // May include: policy, base, prim, sys.
 // Called by: heap, alloc, api: whoever holds a verdict of a check.
-// Invariants: async-signal-safe and bounded: no lock is waited for and nothing is allocated, so a report comes out even
+// Invariants: async-signal-safe and bounded: no lock is waited for beyond some milliseconds and nothing is allocated, so a report comes out even
 // from a signal handler that interrupted a holder of our locks; errno is untouched. policy/violations.def is the only list
 // of kinds.
 #pragma once
@@ -10,7 +10,7 @@
 
 // MI_VIOLATION_double_free and so on.
 typedef enum mi_violation_e {
-#define V(symbol, word, err, action) MI_VIOLATION_##symbol,
+#define V(symbol, word, err, lenient, hardened, meaning) MI_VIOLATION_##symbol,
 #include "policy/violations.def"
 #undef V
   MI_VIOLATION_COUNT
@@ -19,17 +19,20 @@ typedef enum mi_violation_e {
 // What a kind's row says may follow its report.
 typedef enum mi_violation_action_e {
   MI_ACTION_OPTION,  // what option on_violation says
+  MI_ACTION_ABORT,   // the end, whatever the option says
   MI_ACTION_NEVER,   // the call fails as documented; nothing is bad use about it
 } mi_violation_action_t;
 
 // The line of the violation that ended the process, or the latest one that did not. Zero terminated; found in core dumps.
 extern char mi_violation_message[512];
 
-// Reports "<profile>: <kind>: <text>" on one line. In this order: the line is kept in mi_violation_message, the registered
-// error function gets the kind's errno value, the line is written to the registered output (else stderr), and the action
-// of option on_violation follows.
-//   abort: the line is always written, to stderr as well if there is another output; the process ends with SIGABRT.
-//   report: the line is written within max_errors; returns, and the caller does without the offending operation.
+// Reports "<profile>: <kind>: <text>" on one line, with as many lines of calls below it as option backtrace says; the
+// format is that of policy/messages.md. What follows is what the kind's row says, mostly option on_violation:
+//   abort: the line is kept in mi_violation_message and written to stderr with its calls, always and before any function of
+//     the program runs; then the registered error function gets the kind's errno value, the registered output, if there is
+//     one, the same lines, and the process ends with SIGABRT. That it ends is decided before those functions run.
+//   report: the line is kept, the error function is called, the lines are written to the registered output (else stderr),
+//     within max_errors; returns, and the caller does without the offending operation.
 //   ignore: as report, but nothing is written.
 // The text has no newline; control characters in it are replaced. It is cut where the line exceeds 511 bytes.
 mi_cold void _mi_report(mi_violation_t kind, const char* fmt, ...) mi_printf_like(2, 3);
@@ -38,11 +41,19 @@ mi_cold void _mi_report(mi_violation_t kind, const char* fmt, ...) mi_printf_lik
 // size; a line is written with option show_errors or verbose. Returns always; errno is the caller's to set.
 mi_cold void _mi_report_oom(size_t size);
 
+// Whether the calling thread is in a report, and so in a function of the program that it calls: what was reported may be in
+// the middle of something, which is not to be touched by what that function allocates and frees. Stays true if the function
+// jumps out.
+bool _mi_report_is_running(void);
+
 // The stable word of a kind, as in the line.
 const char* _mi_violation_word(mi_violation_t kind);
 
 // The errno value of a kind.
 int _mi_violation_errno(mi_violation_t kind);
+
+// What may follow a kind in this profile.
+mi_violation_action_t _mi_violation_action(mi_violation_t kind);
 
 // Keeps a line in mi_violation_message; skipped while another thread, or interrupted code, is at it.
 void _mi_report_keep(const char* line);

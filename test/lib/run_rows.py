@@ -18,7 +18,7 @@ how       NAME=value sets the environment; and
 expected  `exit N`, optionally followed by a regular expression that a line of stderr must match (without one stderr must be empty);
           `SIGNAL regex` for a death; `any-failure` for a control. `not /regex/` as the last thing: no line may match.
           {name} is the variant's word in messages, {ptr} the address the program printed last as `pointer 0x...`.
-In arguments {lib} is the library under test, {plugin} a shared object that holds it statically, {bin} the programs' folder.
+In arguments {name} is the word as well, {lib} the library under test, {plugin} a shared object that holds it statically, {bin} the programs' folder.
 """
 import argparse
 import ctypes
@@ -213,7 +213,7 @@ def run(args, row):
                 os.chmod(library, 0o755)
         if "noproc" in row.how and os.geteuid() != 0:
             raise Skip("needs root to take /proc away")
-        words = [w.replace("{lib}", library or "").replace("{plugin}", args.plugin or "").replace("{bin}", os.path.dirname(program)) for w in words]
+        words = [w.replace("{name}", WORD[args.variant]).replace("{lib}", library or "").replace("{plugin}", args.plugin or "").replace("{bin}", os.path.dirname(program)) for w in words]
         # A set-uid program does not honour LD_PRELOAD; it opens the library by itself.
         if library and "setuid" not in row.how and "nopreload" not in row.how:
             env["LD_PRELOAD"] = library
@@ -238,6 +238,26 @@ def run(args, row):
     return p.returncode, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"), hung
 
 
+CALL = re.compile(r"    #(\d+) 0x[0-9a-f]+( [^ ].*\+0x[0-9a-f]+)?")
+KINDS = ("double-free invalid-free interior-free foreign-free size-mismatch alignment-mismatch family-mismatch free-list-corruption overflow underflow "
+         "use-after-free write-after-free metadata-corruption out-of-memory").split()
+OTHER = ["hardening", "warning", "error", "assertion failed", "process start"]
+
+
+def malformed(word, err):
+    """The first line of ours that is not what policy/messages.md says, None when there is none."""
+    expected = 0
+    for line in err.split("\n"):
+        call = CALL.fullmatch(line)
+        if line.startswith("    #") and not (call and int(call.group(1)) == expected):
+            return line
+        expected = expected + 1 if call else 0
+        rest = line[len(word) + 2:] if line.startswith(word + ": ") else None
+        if rest and re.match("[a-z-]+: ", rest) and rest.partition(": ")[0] not in KINDS + OTHER:
+            return line
+    return None
+
+
 def judge(args, row, code, out, err, hung):
     """None when the row is as expected, else the reason."""
     if args.variant == "debug" and "SHOW_ERRORS" not in str(row.env):
@@ -256,6 +276,9 @@ def judge(args, row, code, out, err, hung):
     for key, value in fill.items():
         rest = rest.replace(key, value)
         forbidden = forbidden.replace(key, value) if forbidden else None
+    bad = malformed(WORD[args.variant], err) if args.variant != "mimalloc2" else None
+    if bad:
+        return "a line is not of the documented form: %s" % bad
     if forbidden and re.search(forbidden, err, re.M):
         return "stderr has /%s/" % forbidden
     if word == "any-failure":

@@ -222,24 +222,6 @@ MI_TEST(pairs) {
   _mi_log_register_output(NULL, NULL);
 }
 
-MI_TEST(fork_handlers) {
-  static mi_log_test_sink_t sink;
-  _mi_log_fork_prepare();
-  const pid_t child = fork();
-  MI_REQUIRE(child >= 0);
-  _mi_log_fork_release(child == 0);
-  _mi_log_register_output(&mi_log_test_out, &sink);
-  _mi_log_raw("x\n");
-  _mi_log_register_output(NULL, NULL);
-  MI_CHECK_STREQ(sink.text, "x\n");
-  if (child == 0) {
-    _exit(mi_test_failure_count() > 0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  MI_CHECK_EQ(status, 0);
-}
-
 static void mi_log_test_assert(void* arg) {
   (void)arg;
   _mi_assert_fail("x == 1", "some/file.c", 42, "some_function");

@@ -54,6 +54,8 @@ static void mi_page_size_test_set(size_t size) {
     // Pages of this machine are larger already: its own size stands for the smaller ones.
     return;
   }
+  // Closed since the start.
+  MI_REQUIRE(_mi_prim_unprotect(&_mi_fixed, sizeof(_mi_fixed)) == 0);
   _mi_os_config.page_size = size;
   _mi_os_config.alloc_granularity = size;
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "src/heap/process.h"
+#include "src/prim/prim.h"
 #include "test/lib/child.h"
 #include "test/lib/test.h"
 
@@ -38,6 +39,8 @@ static const struct {
 static void mi_page_map_test_bits(void* arg) {
   const unsigned bits = (unsigned)(uintptr_t)arg;
   mi_page_t* const page = &mi_page_map_test_pages[0];
+  // The root is closed since the start.
+  MI_REQUIRE(_mi_prim_unprotect(&_mi_fixed, sizeof(_mi_fixed)) == 0);
   if (!_mi_page_map_init(bits)) {
     // The roots of a large one may be more than a limit of this machine allows.
     _exit(bits >= 52 ? MI_TEST_SKIPPED : 1);

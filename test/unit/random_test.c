@@ -195,6 +195,32 @@ MI_TEST(raw_children) {
   }
 }
 
+// A child of a raw clone finds the page of the root wiped, all of it, and the parent's as it was.
+MI_TEST(wiped_page) {
+  if (MI_TSAN_BUILD) {
+    return;
+  }
+  if (!mi_random_test_can_wipe()) {
+    MI_TEST_SKIP("no MADV_WIPEONFORK");
+    return;
+  }
+  mi_random_t random;
+  _mi_random_init(&random);
+  const void* const root = (const void*)_mi_settings.random_root;
+  const size_t size = _mi_os_page_size();
+  MI_REQUIRE(root != NULL && (uintptr_t)root % size == 0);
+  MI_CHECK(!mi_test_all_bytes(root, size, 0));
+  const pid_t pid = mi_random_test_fork_raw();
+  MI_REQUIRE(pid >= 0);
+  if (pid == 0) {
+    _exit(mi_test_all_bytes(root, size, 0) ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  MI_CHECK_EQ(status, 0);
+  MI_CHECK(!mi_test_all_bytes(root, size, 0));
+}
+
 MI_TEST(handled_children) { mi_random_test_children(&mi_random_test_fork_handled); }
 
 MI_TEST(reseed) {

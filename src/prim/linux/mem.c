@@ -88,6 +88,18 @@ int _mi_prim_protect(void* addr, size_t size, bool readable) {
 
 int _mi_prim_unprotect(void* addr, size_t size) { return mi_mem_set_protection(addr, size, PROT_READ | PROT_WRITE); }
 
+int _mi_prim_seal(void* addr, size_t size) {
+#if UINTPTR_MAX == UINT64_MAX
+  const int err = mi_syscall_error(mi_syscall3(MI_SYS_MSEAL, mi_syscall_arg(addr), (long)size, 0));
+  // EPERM is what a filter of system calls says that does not know this one.
+  return err == ENOSYS || err == EPERM ? ENOTSUP : err;
+#else
+  (void)addr;
+  (void)size;
+  return ENOTSUP;
+#endif
+}
+
 int _mi_prim_grow(void* addr, size_t old_size, size_t new_size, bool may_move, void** new_addr) {
   const long result = mi_mem_remap(addr, old_size, new_size, may_move ? MI_MREMAP_MAYMOVE : 0, NULL);
   const int err = mi_syscall_error(result);

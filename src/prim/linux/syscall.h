@@ -25,8 +25,20 @@ enum {
   MI_MREMAP_DONTUNMAP = 4,
   MI_FUTEX_WAIT_PRIVATE = 0 | 128,
   MI_FUTEX_WAKE_PRIVATE = 1 | 128,
+  MI_FUTEX_CMP_REQUEUE_PRIVATE = 4 | 128,
   MI_GRND_NONBLOCK = 1,
 };
+
+// As new as Linux 6.10, and only for 64 bits.
+#if defined(SYS_mseal)
+enum { MI_SYS_MSEAL = SYS_mseal };
+#elif defined(__alpha__)
+enum { MI_SYS_MSEAL = 572 };
+#elif defined(__mips__)
+enum { MI_SYS_MSEAL = 5462 };
+#else
+enum { MI_SYS_MSEAL = 462 };
+#endif
 
 // Six arguments for all: a call that takes fewer ignores the rest.
 #if defined(__x86_64__) && defined(__LP64__)

@@ -1,0 +1,263 @@
+// Owns: who called whom, by frame pointers, and which file an address of code comes from.
+// May include: prim, base, the C library's headers.
+// Called by: through prim.h.
+// Invariants: async-signal-safe: no lock, no allocation. A word is read only after the kernel has said that it is there.
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/auxv.h>
+
+#include "src/base/bits.h"
+#include "src/prim/linux/syscall.h"
+#include "src/prim/prim.h"
+
+enum {
+  // The smallest page of any machine: what is there at one of its bytes is there at all.
+  MI_STACK_PAGE = 4096,
+  // A frame that is larger is taken for the end of the chain.
+  MI_STACK_FRAME_MAX = 1024 * 1024,
+  MI_STACK_LINE = 512,
+};
+
+// The C library puts a thread's variables at the upper end of its stack, above all frames, but for the first thread.
+static mi_thread_local char mi_stack_thread_mark;
+
+// Asks the kernel by a call that every sandbox must allow which allows locks: it compares a word, moves no waiter from here
+// to there, and says EFAULT where nothing can be read.
+static bool mi_stack_is_readable(uintptr_t address) {
+  uint32_t unused = 0;
+  const long result = mi_syscall6(SYS_futex, (long)(address & ~(uintptr_t)3), MI_FUTEX_CMP_REQUEUE_PRIVATE, 0, 0,
+                                  mi_syscall_arg(&unused), 0);
+  return result == 0 || result == -EAGAIN;
+}
+
+// What ends the stack of the calling thread above `frame`, as far as it is known. The kernel's random bytes are at the upper
+// end of the first thread's.
+static uintptr_t mi_stack_top(uintptr_t frame) {
+  const uintptr_t mark = (uintptr_t)&mi_stack_thread_mark;
+  const uintptr_t random = getauxval(AT_RANDOM);
+  const uintptr_t top = mark > frame ? mark : UINTPTR_MAX;
+  return random > frame && random < top ? random : top;
+}
+
+static uintptr_t mi_stack_strip(uintptr_t address) {
+#if defined(__aarch64__)
+  // A signed return address; the instruction does nothing on machines without signatures.
+  register uintptr_t x30 __asm__("x30") = address;
+  __asm__("hint #7"
+          : "+r"(x30));
+  return x30;
+#else
+  return address;
+#endif
+}
+
+// Where the caller's frame and the return address stand, from the frame pointer.
+#if defined(__riscv)
+enum { MI_STACK_CALLER = -2,
+       MI_STACK_RETURN = -1,
+       MI_STACK_HAS_CHAIN = 1 };
+#elif defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
+enum { MI_STACK_CALLER = 0,
+       MI_STACK_RETURN = 1,
+       MI_STACK_HAS_CHAIN = 1 };
+#else
+enum { MI_STACK_CALLER = 0,
+       MI_STACK_RETURN = 1,
+       MI_STACK_HAS_CHAIN = 0 };
+#endif
+
+size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count) {
+  const uintptr_t word = sizeof(uintptr_t);
+  uintptr_t at = (uintptr_t)frame;
+  const uintptr_t top = mi_stack_top(at);
+  // All up to here is there. The frame itself is, and lies in one or two pages.
+  uintptr_t known = _mi_align_down(at, MI_STACK_PAGE);
+  size_t found = 0;
+  while (MI_STACK_HAS_CHAIN != 0 && found < count && at % word == 0) {
+    const uintptr_t end = at + 2 * word;
+    while (known < end && known < top && mi_stack_is_readable(known)) {
+      known += MI_STACK_PAGE;
+    }
+    if (known < end || end > top) {
+      break;
+    }
+    const uintptr_t* const words = (const uintptr_t*)at;
+    const uintptr_t next = words[MI_STACK_CALLER];
+    const uintptr_t back = mi_stack_strip(words[MI_STACK_RETURN]);
+    if (back < MI_STACK_PAGE) {
+      break;
+    }
+    // The call is before the instruction that follows it.
+    calls[found++] = back - 1;
+    if (next <= at || next - at > MI_STACK_FRAME_MAX) {
+      break;
+    }
+    at = next;
+  }
+  return found;
+}
+
+// Files
+
+static void mi_module_set_path(mi_prim_module_t* module, const char* path) {
+  size_t i = 0;
+  for (; path[i] != 0 && i < sizeof(module->path) - 1; i++) {
+    module->path[i] = (unsigned char)path[i] < ' ' || path[i] == 0x7f ? '?' : path[i];
+  }
+  module->path[i] = 0;
+}
+
+// The program itself: the kernel says where its headers are.
+static bool mi_module_is_program(uintptr_t address, mi_prim_module_t* module) {
+  const ElfW(Phdr)* const headers = (const ElfW(Phdr)*)getauxval(AT_PHDR);
+  const size_t count = getauxval(AT_PHNUM);
+  const char* const path = (const char*)getauxval(AT_EXECFN);
+  if (headers == NULL || path == NULL) {
+    return false;
+  }
+  // How far the program was moved, as its own headers show where they say where they are; else by the start of the file,
+  // which the first segment holds with the headers behind it.
+  uintptr_t moved = 0;
+  bool has_own = false;
+  for (size_t i = 0; i < count; i++) {
+    if (headers[i].p_type == PT_PHDR) {
+      moved = (uintptr_t)headers - headers[i].p_vaddr;
+      has_own = true;
+    } else if (headers[i].p_type == PT_LOAD && headers[i].p_offset == 0 && !has_own) {
+      moved = (uintptr_t)headers - sizeof(ElfW(Ehdr)) - headers[i].p_vaddr;
+    }
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (headers[i].p_type == PT_LOAD && address - moved - headers[i].p_vaddr < headers[i].p_memsz) {
+      mi_module_set_path(module, path);
+      module->offset = address - moved;
+      return true;
+    }
+  }
+  return false;
+}
+
+// glibc 2.35 and later: a search that takes no lock. The start of its result, which has room for more.
+typedef struct mi_module_found_s {
+  unsigned long long flags;
+  void* map_start;
+  void* map_end;
+  struct link_map* map;
+  void* more[12];
+} mi_module_found_t;
+
+extern int _dl_find_object(void* address, mi_module_found_t* result) __attribute__((weak));
+
+static bool mi_module_is_loaded(uintptr_t address, mi_prim_module_t* module) {
+  mi_module_found_t found;
+  if (&_dl_find_object == NULL || _dl_find_object((void*)address, &found) != 0 || found.map == NULL ||
+      found.map->l_name == NULL || found.map->l_name[0] == 0) {
+    return false;
+  }
+  mi_module_set_path(module, found.map->l_name);
+  module->offset = address - found.map->l_addr;
+  return true;
+}
+
+// A line of the kernel's list of mappings: "start-end rwxp offset device inode      path".
+
+typedef struct mi_module_maps_s {
+  long fd;
+  size_t at;
+  size_t length;
+  char buffer[MI_STACK_LINE];
+} mi_module_maps_t;
+
+// The next byte; 0 at the end of the list.
+static char mi_module_next(mi_module_maps_t* maps) {
+  while (maps->at == maps->length) {
+    const long n = mi_syscall3(SYS_read, maps->fd, mi_syscall_arg(maps->buffer), sizeof(maps->buffer));
+    if (n == -EINTR) {
+      continue;
+    }
+    if (n <= 0) {
+      return 0;
+    }
+    maps->at = 0;
+    maps->length = (size_t)n;
+  }
+  return maps->buffer[maps->at++];
+}
+
+static char mi_module_hex(mi_module_maps_t* maps, uintptr_t* number) {
+  *number = 0;
+  for (;;) {
+    const char c = mi_module_next(maps);
+    const unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                                                                                             : 16;
+    if (digit == 16) {
+      return c;
+    }
+    *number = *number * 16 + digit;
+  }
+}
+
+// Reads one line; the path is empty where there is no file. False at the end of the list.
+static bool mi_module_line(mi_module_maps_t* maps, uintptr_t* start, uintptr_t* end, uintptr_t* offset,
+                           char path[MI_PRIM_MODULE_PATH]) {
+  if (mi_module_hex(maps, start) != '-' || mi_module_hex(maps, end) != ' ') {
+    return false;
+  }
+  char c;
+  do {
+    c = mi_module_next(maps);
+  } while (c != ' ' && c != 0);
+  c = mi_module_hex(maps, offset);
+  size_t length = 0;
+  while (c != '\n' && c != 0) {
+    if ((c == '/' || length > 0) && length < MI_PRIM_MODULE_PATH - 1) {
+      path[length++] = c;
+    }
+    c = mi_module_next(maps);
+  }
+  path[length] = 0;
+  return true;
+}
+
+static bool mi_module_same(const char* a, const char* b) {
+  while (*a != 0 && *a == *b) {
+    a++;
+    b++;
+  }
+  return *a == *b;
+}
+
+// A file's first mapping is that of its start, and shared objects count their addresses from there.
+static bool mi_module_is_mapped(uintptr_t address, mi_prim_module_t* module) {
+  mi_module_maps_t maps = {.at = 0, .length = 0};
+  maps.fd = mi_syscall6(SYS_openat, AT_FDCWD, mi_syscall_arg("/proc/self/maps"), O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (mi_syscall_failed(maps.fd)) {
+    return false;
+  }
+  char path[MI_PRIM_MODULE_PATH];
+  uintptr_t start;
+  uintptr_t end;
+  uintptr_t offset;
+  uintptr_t base = 0;
+  bool found = false;
+  module->path[0] = 0;
+  while (!found && mi_module_line(&maps, &start, &end, &offset, path)) {
+    if (offset == 0 && path[0] != 0 && !mi_module_same(path, module->path)) {
+      mi_module_set_path(module, path);
+      base = start;
+    }
+    found = address >= start && address < end && path[0] != 0 && mi_module_same(path, module->path);
+  }
+  (void)mi_syscall3(SYS_close, maps.fd, 0, 0);
+  module->offset = address - base;
+  return found;
+}
+
+bool _mi_prim_module_of(uintptr_t address, bool thorough, mi_prim_module_t* module) {
+  const int saved_errno = errno;
+  const bool found = mi_module_is_program(address, module) || mi_module_is_loaded(address, module) ||
+      (thorough && mi_module_is_mapped(address, module));
+  errno = saved_errno;
+  return found;
+}

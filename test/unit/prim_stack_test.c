@@ -1,0 +1,192 @@
+// Owns: tests of _mi_prim_backtrace and _mi_prim_module_of: true chains, broken ones in every way, small and other stacks.
+// May include: everything.
+// Called by: the test runner, under every variant.
+// Invariants: a chain that leads anywhere else than to readable words of a stack ends, and nothing faults.
+#define _GNU_SOURCE 1
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <sys/mman.h>
+
+#include "src/base/compiler.h"
+#include "src/prim/prim.h"
+#include "test/lib/child.h"
+#include "test/lib/test.h"
+
+enum { CALLS = 64,
+       FAKE_RETURN = 0x123456 };
+
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__)
+enum { HAS_CHAIN = 1 };
+#else
+enum { HAS_CHAIN = 0 };
+#endif
+
+// Asking for the frame's address gives a function a frame pointer, whatever the flags are.
+static void* volatile mi_stack_test_frame;
+static uintptr_t mi_stack_test_calls[CALLS];
+
+static mi_noinline size_t mi_stack_test_deep(int depth, size_t count) {
+  mi_stack_test_frame = __builtin_frame_address(0);
+  const size_t found = depth > 0 ? mi_stack_test_deep(depth - 1, count)
+                                 : _mi_prim_backtrace(mi_stack_test_frame, mi_stack_test_calls, count);
+  mi_stack_test_frame = NULL;
+  return found;
+}
+
+MI_TEST(true_chain) {
+  const uintptr_t start = (uintptr_t)&mi_stack_test_deep;
+  for (size_t count = 0; count <= 20; count++) {
+    memset(mi_stack_test_calls, 0, sizeof(mi_stack_test_calls));
+    MI_CHECK_EQ(mi_stack_test_deep(30, count), HAS_CHAIN ? count : 0);
+    for (size_t i = 0; HAS_CHAIN && i < count; i++) {
+      MI_CHECK_MSG(mi_stack_test_calls[i] - start < 4096 && mi_stack_test_calls[i] == mi_stack_test_calls[0], "call %zu", i);
+    }
+    MI_CHECK_EQ(mi_stack_test_calls[count], 0);
+  }
+}
+
+// Broken chains: the second frame of an array of words on the stack leads to what the row says.
+MI_TEST(broken_chains) {
+  const size_t page = 4096;
+  char* const map = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  MI_REQUIRE(map != MAP_FAILED);
+  MI_REQUIRE(mprotect(map + page, page, PROT_NONE) == 0);
+  uintptr_t words[8] = {0};
+  const uintptr_t self = (uintptr_t)&words[0];
+  const struct {
+    const char* what;
+    uintptr_t next;
+  } rows[] = {
+      {"nothing", 0},
+      {"one", 1},
+      {"itself", self},
+      {"downwards", self - 64},
+      {"misaligned", self + 1},
+      {"misaligned by half", self + sizeof(void*) / 2},
+      {"all bits", UINTPTR_MAX},
+      {"the last word", UINTPTR_MAX - sizeof(void*) + 1},
+      {"no access", (uintptr_t)map + page},
+      {"half of it no access", (uintptr_t)map + page - sizeof(void*)},
+      {"static data", (uintptr_t)&mi_stack_test_calls},
+      {"far upwards", self + ((uintptr_t)1 << 40)},
+      {"beyond the largest frame", self + 1024 * 1024 + 64},
+      {"the kernel", ~(uintptr_t)0 << (sizeof(void*) * 8 - 8)},
+      {"not canonical", (uintptr_t)1 << (sizeof(void*) * 8 - 8)},
+  };
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    words[0] = rows[i].next;
+    words[1] = FAKE_RETURN;
+    const size_t found = _mi_prim_backtrace(words, mi_stack_test_calls, CALLS);
+    MI_CHECK_MSG(found == HAS_CHAIN && (!HAS_CHAIN || mi_stack_test_calls[0] == FAKE_RETURN - 1), "%s: %zu", rows[i].what, found);
+  }
+  // The return address of the outermost frame is 0 in many programs.
+  words[0] = (uintptr_t)&words[4];
+  words[1] = FAKE_RETURN;
+  words[4] = (uintptr_t)&words[6];
+  words[5] = 0;
+  MI_CHECK_EQ(_mi_prim_backtrace(words, mi_stack_test_calls, CALLS), HAS_CHAIN);
+  // Frames of which nothing, or not all, can be read.
+  MI_CHECK_EQ(_mi_prim_backtrace(map + page, mi_stack_test_calls, CALLS), 0);
+  MI_CHECK_EQ(_mi_prim_backtrace(map + page - sizeof(void*), mi_stack_test_calls, CALLS), 0);
+  // A chain across a page that is not there, to one that is.
+  *(uintptr_t*)(void*)map = (uintptr_t)map + 2 * page;
+  *(uintptr_t*)(void*)(map + sizeof(void*)) = FAKE_RETURN;
+  *(uintptr_t*)(void*)(map + 2 * page + sizeof(void*)) = FAKE_RETURN;
+  MI_CHECK_EQ(_mi_prim_backtrace(map, mi_stack_test_calls, CALLS), HAS_CHAIN);
+  munmap(map, 3 * page);
+}
+
+// Random words for frames: each run of the walk ends, and nothing faults.
+MI_TEST(random_chains) {
+  uint64_t seed = 7;
+  static uintptr_t words[4096];
+  for (int round = 0; round < 2000; round++) {
+    for (size_t i = 0; i < 64; i++) {
+      const uint64_t r = mi_test_random(&seed);
+      const uintptr_t near = (uintptr_t)&words[r % 4096];
+      words[mi_test_random(&seed) % 4096] = r % 3 == 0 ? (uintptr_t)r : r % 3 == 1 ? near
+                                                                                   : near + 4096 * (r >> 60);
+    }
+    MI_CHECK(_mi_prim_backtrace(&words[round], mi_stack_test_calls, CALLS) <= CALLS);
+  }
+}
+
+static void* mi_stack_test_thread(void* arg) {
+  *(size_t*)arg = mi_stack_test_deep(20, CALLS);
+  return NULL;
+}
+
+MI_TEST(small_thread_stack) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  size_t found = 0;
+  pthread_attr_init(&attributes);
+  MI_REQUIRE(pthread_attr_setstacksize(&attributes, 16384 > PTHREAD_STACK_MIN ? 16384 : (size_t)PTHREAD_STACK_MIN) == 0);
+  MI_REQUIRE(pthread_create(&thread, &attributes, &mi_stack_test_thread, &found) == 0);
+  pthread_join(thread, NULL);
+  MI_CHECK(!HAS_CHAIN || (found > 20 && found < CALLS));
+}
+
+static size_t mi_stack_test_in_handler;
+
+static void mi_stack_test_handler(int sig) {
+  (void)sig;
+  mi_stack_test_in_handler = mi_stack_test_deep(3, CALLS);
+}
+
+MI_TEST(other_stack) {
+  // The stack of the handler ends where nothing can be read.
+  char* const map = mmap(NULL, 5 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  MI_REQUIRE(map != MAP_FAILED && mprotect(map + 4 * 4096, 4096, PROT_NONE) == 0);
+  const stack_t other = {.ss_sp = map, .ss_size = 4 * 4096};
+  stack_t old;
+  MI_REQUIRE(sigaltstack(&other, &old) == 0);
+  const struct sigaction action = {.sa_handler = &mi_stack_test_handler, .sa_flags = SA_ONSTACK};
+  MI_REQUIRE(sigaction(SIGUSR1, &action, NULL) == 0);
+  raise(SIGUSR1);
+  MI_CHECK(!HAS_CHAIN || (mi_stack_test_in_handler >= 4 && mi_stack_test_in_handler <= CALLS));
+  MI_REQUIRE(sigaltstack(&old, NULL) == 0);
+  signal(SIGUSR1, SIG_DFL);
+  munmap(map, 5 * 4096);
+}
+
+// Files
+
+static int mi_stack_test_program_base(struct dl_phdr_info* info, size_t size, void* base) {
+  (void)size;
+  *(uintptr_t*)base = info->dlpi_addr;
+  return 1;
+}
+
+MI_TEST(modules) {
+  mi_prim_module_t module;
+  uintptr_t base = 0;
+  dl_iterate_phdr(&mi_stack_test_program_base, &base);
+  const uintptr_t own = (uintptr_t)&mi_stack_test_handler;
+  Dl_info info;
+  const uintptr_t other = (uintptr_t)&fork;
+  MI_REQUIRE(dladdr((void*)other, &info) != 0);
+  for (int thorough = 0; thorough < 2; thorough++) {
+    MI_CHECK(_mi_prim_module_of(own, thorough, &module));
+    MI_CHECK_EQ(module.offset, own - base);
+    MI_CHECK(strlen(module.path) > 0);
+    if (_mi_prim_module_of(other, thorough, &module)) {
+      MI_CHECK_EQ(module.offset, other - (uintptr_t)info.dli_fbase);
+      MI_CHECK_MSG(strstr(module.path, "libc") != NULL, "%s", module.path);
+    } else {
+      // A C library without a search that takes no lock.
+      MI_CHECK(thorough == 0);
+    }
+    static char data[1];
+    char* const map = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MI_CHECK(!_mi_prim_module_of((uintptr_t)map, thorough, &module));
+    MI_CHECK(!_mi_prim_module_of((uintptr_t)&module, thorough, &module));
+    MI_CHECK(!_mi_prim_module_of(0, thorough, &module));
+    MI_CHECK(!_mi_prim_module_of(UINTPTR_MAX, thorough, &module));
+    MI_CHECK(_mi_prim_module_of((uintptr_t)data, thorough, &module));
+    munmap(map, 4096);
+  }
+}
+
+MI_TEST_MAIN()
