@@ -34,6 +34,8 @@ enum {
   MI_ARENA_WINDOW = 64,
   MI_ARENA_WINDOW_RUNS = 16,
   MI_ARENA_WINDOW_SHARE = 8,
+  // A smaller arena is there because of a limit: gaps would cost what the program needs.
+  MI_ARENA_RANDOM_SLICES_MIN = 2 * MI_GROUP_SLICES,
   // The first search of an arena begins in so many slices: with the window still in its first group.
   MI_ARENA_FIRST_PLACES = MI_GROUP_SLICES / 4,
 };
@@ -245,7 +247,7 @@ static bool mi_arena_add(size_t needed) {
     if (count == 0) {
       mi_atomic_store_relaxed(&mi_arenas.place_secret, _mi_random_next(&mi_arenas.random));
     }
-    if (arena->slice_count >= 2 * (size_t)MI_GROUP_SLICES) {
+    if (arena->slice_count >= MI_ARENA_RANDOM_SLICES_MIN) {
       mi_atomic_store_relaxed(&arena->hint, _mi_random_below(&mi_arenas.random, MI_ARENA_FIRST_PLACES));
     }
   }
@@ -309,8 +311,11 @@ void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
 
 // How many slices behind the first free one a run may begin.
 static size_t mi_arena_window(const mi_arena_t* arena, size_t slices) {
+  if (arena->slice_count < MI_ARENA_RANDOM_SLICES_MIN) {
+    return 1;
+  }
   const size_t wanted = _mi_max(MI_ARENA_WINDOW, slices * MI_ARENA_WINDOW_RUNS);
-  return _mi_max(_mi_min(wanted, arena->slice_count / MI_ARENA_WINDOW_SHARE), 1);
+  return _mi_min(wanted, arena->slice_count / MI_ARENA_WINDOW_SHARE);
 }
 
 // A random number below `bound`.
