@@ -124,8 +124,10 @@ static size_t mi_arena_align(size_t slice_count) {
 // Reserves at a random address where the profile and the system allow it. The lock is held.
 static void* mi_arena_reserve_somewhere(size_t size, size_t align, size_t guard, bool eager, mi_os_block_t* os) {
   uintptr_t wish = 0;
-  // The thread sanitizer knows only the places that the system chooses.
-  if (MI_HAS_RANDOM_PLACE && !MI_TSAN_BUILD) {
+  // Arenas apart need parts of the page map of their own. Where that is charged, only the first one lies apart. The thread
+  // sanitizer knows only the places that the system chooses.
+  const bool apart = eager || mi_atomic_load_relaxed(&mi_arenas.count) == 0;
+  if (MI_HAS_RANDOM_PLACE && !MI_TSAN_BUILD && apart) {
     wish = _mi_hard_place_address(_mi_random_next(&mi_arenas.random), _mi_os_config.address_bits, size + guard, align);
   }
   return _mi_os_reserve_at(wish, size, align, guard, eager, os);
