@@ -34,6 +34,8 @@ enum {
   MI_ARENA_WINDOW = 64,
   MI_ARENA_WINDOW_RUNS = 16,
   MI_ARENA_WINDOW_SHARE = 8,
+  // A smaller arena is there because of a limit.
+  MI_ARENA_RANDOM_SLICES_MIN = 2 * MI_GROUP_SLICES,
   // The first search of an arena begins in so many slices: with the window still in its first group.
   MI_ARENA_FIRST_PLACES = MI_GROUP_SLICES / 4,
 };
@@ -122,8 +124,10 @@ static size_t mi_arena_align(size_t slice_count) {
 // Reserves at a random address where the profile and the system allow it. The lock is held.
 static void* mi_arena_reserve_somewhere(size_t size, size_t align, size_t guard, bool eager, mi_os_block_t* os) {
   uintptr_t wish = 0;
-  // The thread sanitizer knows only the places that the system chooses.
-  if (MI_HAS_RANDOM_PLACE && !MI_TSAN_BUILD) {
+  // Arenas apart need parts of the page map of their own. Where that is charged, only the first one lies apart. The thread
+  // sanitizer knows only the places that the system chooses.
+  const bool apart = eager || mi_atomic_load_relaxed(&mi_arenas.count) == 0;
+  if (MI_HAS_RANDOM_PLACE && !MI_TSAN_BUILD && apart) {
     wish = _mi_hard_place_address(_mi_random_next(&mi_arenas.random), _mi_os_config.address_bits, size + guard, align);
   }
   return _mi_os_reserve_at(wish, size, align, guard, eager, os);
@@ -217,6 +221,12 @@ static size_t mi_arena_preferred_slices(size_t count, size_t needed) {
   return _mi_max(_mi_max(size / MI_SLICE_SIZE, MI_ARENA_SLICES_MIN), needed);
 }
 
+// Whether slices are chosen at random: not where a limit makes arenas small or charges for what is committed, since gaps
+// and metadata here and there would cost what the program needs.
+static bool mi_arena_has_room(const mi_arena_t* arena) {
+  return !arena->commit_lazily && arena->slice_count >= MI_ARENA_RANDOM_SLICES_MIN;
+}
+
 // Adds an arena with room for `needed` slices, smaller and smaller down to that. The lock is held.
 static bool mi_arena_add(size_t needed) {
   const size_t count = mi_atomic_load_relaxed(&mi_arenas.count);
@@ -245,7 +255,7 @@ static bool mi_arena_add(size_t needed) {
     if (count == 0) {
       mi_atomic_store_relaxed(&mi_arenas.place_secret, _mi_random_next(&mi_arenas.random));
     }
-    if (arena->slice_count >= 2 * (size_t)MI_GROUP_SLICES) {
+    if (mi_arena_has_room(arena)) {
       mi_atomic_store_relaxed(&arena->hint, _mi_random_below(&mi_arenas.random, MI_ARENA_FIRST_PLACES));
     }
   }
@@ -310,7 +320,7 @@ void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
 // How many slices behind the first free one a run may begin.
 static size_t mi_arena_window(const mi_arena_t* arena, size_t slices) {
   const size_t wanted = _mi_max(MI_ARENA_WINDOW, slices * MI_ARENA_WINDOW_RUNS);
-  return _mi_max(_mi_min(wanted, arena->slice_count / MI_ARENA_WINDOW_SHARE), 1);
+  return _mi_min(wanted, arena->slice_count / MI_ARENA_WINDOW_SHARE);
 }
 
 // A random number below `bound`.
@@ -352,7 +362,7 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
     mi_atomic_cas_weak_relaxed(&arena->hint, &hint, first);
   }
   size_t wanted = apart ? _mi_max(first, arena->slice_count / MI_ARENA_APART_SHARE) : first;
-  if (MI_HAS_RANDOM_PLACE) {
+  if (MI_HAS_RANDOM_PLACE && mi_arena_has_room(arena)) {
     if (!apart && phase == 0 && mi_arena_claim_used(arena, first, slices, align, index)) {
       return true;
     }

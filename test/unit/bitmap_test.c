@@ -241,20 +241,20 @@ MI_TEST(claims_by_many_threads) {
 }
 
 MI_TEST(windows) {
-  enum { BITS = 192 };
-  mi_bitmap_word_t words[BITS / 64] = {0};
+  enum { WINDOW_BITS = 192 };
+  mi_bitmap_word_t words[WINDOW_BITS / 64] = {0};
   uint64_t seed = 41;
-  for (size_t i = 0; i < BITS; i++) {
+  for (size_t i = 0; i < WINDOW_BITS; i++) {
     if ((mi_test_random(&seed) & 1) != 0) {
       _mi_bitmap_set(words, i, 1);
     }
   }
-  for (size_t start = 0; start < BITS; start++) {
-    const uint64_t window = _mi_bitmap_window(words, BITS, start);
+  for (size_t start = 0; start < WINDOW_BITS; start++) {
+    const uint64_t window = _mi_bitmap_window(words, WINDOW_BITS, start);
     for (size_t i = 0; i < 64; i++) {
-      const bool expected = start + i < BITS && _mi_bitmap_count(words, start + i, 1) == 1;
+      const bool expected = start + i < WINDOW_BITS && _mi_bitmap_count(words, start + i, 1) == 1;
       MI_CHECK_EQ((window >> i) & 1, expected);
-      MI_CHECK(start + i >= BITS || _mi_bitmap_is_set(words, start + i) == expected);
+      MI_CHECK(start + i >= WINDOW_BITS || _mi_bitmap_is_set(words, start + i) == expected);
     }
   }
 }
