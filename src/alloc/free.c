@@ -63,6 +63,14 @@ static void mi_report_no_page(const void* p, const char* what) {
 
 void _mi_free_report(const mi_page_t* page, const void* p) { mi_report_in_page(page, p, NULL); }
 
+void _mi_report_bad_pointer(const mi_page_t* page, const void* p, const char* what) {
+  if (page != NULL) {
+    mi_report_in_page(page, p, what);
+  } else {
+    mi_report_no_page(p, what);
+  }
+}
+
 // Free
 
 // The block that was handed out as p, which may be an address inside it (alignment with an offset); NULL when it is none.
@@ -120,6 +128,17 @@ void _mi_free_slow(void* p, mi_page_t* page) {
 
 // Queries
 
+bool _mi_page_is_live(const mi_page_t* page, const void* p) {
+  if (_mi_page_is_single(page)) {
+    return p == page->single_start;
+  }
+  if (!MI_HAS_LIVE_BITS) {
+    return true;
+  }
+  const void* const block = page->has_interior ? _mi_page_block_of(page, p) : p;
+  return _mi_hard_live_test(page->live, _mi_page_live_index(page, block));
+}
+
 mi_page_t* _mi_page_of_live(const void* p, const char* what) {
   mi_page_t* const page = _mi_page_map_find(p);
   if (mi_unlikely(page == NULL)) {
@@ -128,17 +147,8 @@ mi_page_t* _mi_page_of_live(const void* p, const char* what) {
     }
     return NULL;
   }
-  if (_mi_page_is_single(page)) {
-    if (mi_likely(p == page->single_start)) {
-      return page;
-    }
-  } else if (!MI_HAS_LIVE_BITS) {
+  if (mi_likely(_mi_page_is_live(page, p))) {
     return page;
-  } else {
-    const void* const block = page->has_interior ? _mi_page_block_of(page, p) : p;
-    if (mi_likely(_mi_hard_live_test(page->live, _mi_page_live_index(page, block)))) {
-      return page;
-    }
   }
   mi_report_in_page(page, p, what);
   return NULL;

@@ -20,6 +20,8 @@
 
 #include "hardening/free-list.h"
 #include "hardening/live-bits.h"
+#include "hardening/origin.h"
+#include "hardening/sized.h"
 #include "src/base/assert.h"
 #include "src/base/atomic.h"
 #include "src/base/geometry.h"
@@ -76,7 +78,8 @@ struct mi_page_s {
   uint32_t capacity;  // blocks that were ever in a list
   bool free_is_zero;  // blocks in `free` hold zeroes but for their link
   bool retired;
-  uintptr_t last_tid;  // who owned it last
+  uint32_t class_spread;  // how many request sizes lead to this class; a slice for a single
+  uintptr_t last_tid;     // who owned it last
   mi_theap_t* theap;
   struct mi_page_s* next;
   struct mi_page_s* prev;
@@ -89,6 +92,7 @@ struct mi_page_s {
   size_t slice_count;
   mi_os_block_t os;
   uint8_t* single_start;  // what a single was handed out as
+  _Atomic(uint8_t) single_origin;
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");
@@ -109,6 +113,11 @@ mi_inline uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
   return _mi_hard_live_index((uint64_t)((uintptr_t)p - (uintptr_t)page->start), page->granule_shift);
 }
 
+// The origins of the page's blocks, one byte a granule: they stand behind the live bits. Not of singles.
+mi_inline _Atomic(uint8_t)* _mi_page_origins(const mi_page_t* page) {
+  return (_Atomic(uint8_t)*)((uintptr_t)page->live + MI_LIVE_META_SIZE);
+}
+
 mi_inline mi_block_t* _mi_block_next(const mi_page_t* page, const mi_block_t* block) {
   const uintptr_t link = block->link;
   return (mi_block_t*)(MI_HAS_ENCODED_LISTS ? _mi_hard_link_decode(link, (uintptr_t)block, page->keys) : link);
@@ -122,8 +131,8 @@ mi_inline void _mi_block_set_next(const mi_page_t* page, mi_block_t* block, cons
 // Reports a free list of the page that names `block`, which is none of its free blocks, and drops the list.
 mi_cold void _mi_page_report_corrupt(mi_page_t* page, const void* block);
 
-// Takes a block from the page's free list; NULL when it is empty.
-mi_inline void* _mi_page_pop(mi_page_t* page) {
+// Takes a block from the page's free list and notes its origin; NULL when it is empty.
+mi_inline void* _mi_page_pop_as(mi_page_t* page, uint8_t origin) {
   mi_block_t* const block = page->free;
   if (mi_unlikely(block == NULL)) {
     return NULL;
@@ -132,10 +141,17 @@ mi_inline void* _mi_page_pop(mi_page_t* page) {
     _mi_page_report_corrupt(page, block);
     return NULL;
   }
+  if (MI_HAS_FAMILY) {
+    // Relaxed: the program orders this before a free by another thread.
+    mi_atomic_store_relaxed(&_mi_page_origins(page)[_mi_page_live_index(page, block)], origin);
+  }
   page->free = _mi_block_next(page, block);
   page->used++;
   return block;
 }
+
+// The same for a block that any free of ours may take.
+mi_inline void* _mi_page_pop(mi_page_t* page) { return _mi_page_pop_as(page, MI_FAMILY_ANY); }
 
 // Makes freed blocks available in page->free, which is empty: what was freed here, else what others freed.
 bool _mi_page_refill_freed(mi_page_t* page);

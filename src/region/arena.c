@@ -19,7 +19,8 @@ enum {
   // entries then belongs to one arena, and huge OS pages fit.
   MI_ARENA_SLICES_MIN = 64,
   MI_ARENA_ALIGN = 32 * MI_MIB,
-  MI_GROUP_META_SIZE = MI_GROUP_SLICES * (MI_PAGE_META_SIZE + MI_LIVE_META_SIZE),
+  MI_GRANULE_META_SIZE = MI_LIVE_META_SIZE + MI_ORIGIN_META_SIZE,
+  MI_GROUP_META_SIZE = MI_GROUP_SLICES * (MI_PAGE_META_SIZE + MI_GRANULE_META_SIZE),
   // Arenas double after this many, so that a process with terabytes needs few of them.
   MI_ARENA_DOUBLE_EVERY = 8,
   MI_ARENA_DOUBLE_MAX = 4,
@@ -61,7 +62,7 @@ void* _mi_arena_page_meta(const mi_arena_t* arena, size_t index) {
 
 void* _mi_arena_live_meta(const mi_arena_t* arena, size_t index) {
   return mi_arena_group(arena, index) + (size_t)MI_GROUP_SLICES * MI_PAGE_META_SIZE +
-      (index % MI_GROUP_SLICES) * MI_LIVE_META_SIZE;
+      (index % MI_GROUP_SLICES) * MI_GRANULE_META_SIZE;
 }
 
 // Whether this process may map only so much: then address space counts as memory does, and is given back.

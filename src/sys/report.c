@@ -46,6 +46,12 @@ void _mi_report_keep(const char* line) {
   mi_atomic_store_release(&mi_violation_message_busy, false);
 }
 
+// What follows a report of this kind: what on_violation says, unless an option of the kind itself says less.
+static long mi_report_action(mi_violation_t kind) {
+  const long of_kind = kind == MI_VIOLATION_family_mismatch ? _mi_option_get(mi_option_family_check) : 0;
+  return of_kind != MI_ON_VIOLATION_ABORT ? of_kind : _mi_option_get(mi_option_on_violation);
+}
+
 // "<profile>: <kind>: <text>\n", whatever the text holds. Returns the length.
 static size_t mi_report_build(char* line, mi_violation_t kind, const char* fmt, va_list args) {
   const size_t start = _mi_fmt(line, MI_LOG_LINE_MAX, MI_PROFILE_NAME ": %s: ", _mi_violation_word(kind));
@@ -74,7 +80,7 @@ void _mi_report(mi_violation_t kind, const char* fmt, ...) {
     _mi_report_keep(line);
   }
   _mi_log_call_error(_mi_violation_errno(kind));
-  const long action = _mi_option_get(mi_option_on_violation);
+  const long action = mi_report_action(kind);
   const bool returns = never || action == MI_ON_VIOLATION_REPORT || action == MI_ON_VIOLATION_IGNORE;
   if (!returns) {
     if (_mi_log_has_output()) {
