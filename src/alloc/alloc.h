@@ -118,6 +118,9 @@ bool _mi_is_in_heap(const void* p);
 size_t _mi_object_size(const void* p);
 size_t _mi_object_size_fast(const void* p);
 
+// The system's number of this thread, for reports.
+size_t _mi_thread_number(void);
+
 // Reports an address that is in the page, or has no page, and is no live block there. `what` names the call.
 mi_cold void _mi_report_bad_pointer(const mi_page_t* page, const void* p, const char* what);
 

@@ -5,7 +5,6 @@
 // that was reported, where that did not abort, is freed all the same: its address is right.
 #include "src/alloc/free-checked.h"
 
-#include "src/prim/prim.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
 
@@ -57,27 +56,23 @@ static const char* const mi_freeing_names[MI_FAMILY_COUNT] = {
     [MI_FAMILY_NEW_ARRAY_ALIGNED] = "aligned operator delete[]",
 };
 
-static size_t mi_thread_number(void) {
-  return (size_t)(_mi_tls.os_tid != 0 ? _mi_tls.os_tid : _mi_prim_os_thread_id());
-}
-
 static mi_cold void mi_report_family(const mi_page_t* page, const void* p, mi_family_t made_by, const char* verb,
                                      const char* freed_by) {
   _mi_report(MI_VIOLATION_family_mismatch,
              "pointer %p was allocated by %s and is %s %s (block of %zu bytes, page %p, thread %zu)", p,
-             mi_allocating_names[made_by], verb, freed_by, page->block_size, (void*)page->start, mi_thread_number());
+             mi_allocating_names[made_by], verb, freed_by, page->block_size, (void*)page->start, _mi_thread_number());
 }
 
 static mi_cold void mi_report_align(const mi_page_t* page, const void* p, size_t align, size_t freed_as) {
   _mi_report(MI_VIOLATION_alignment_mismatch,
              "pointer %p is a block with alignment %zu, freed as one with alignment %zu (block of %zu bytes, page %p, "
              "thread %zu)",
-             p, align, freed_as, page->block_size, (void*)page->start, mi_thread_number());
+             p, align, freed_as, page->block_size, (void*)page->start, _mi_thread_number());
 }
 
 static mi_cold void mi_report_size(const mi_page_t* page, const void* p, size_t request, size_t freed_as) {
   _mi_report(MI_VIOLATION_size_mismatch, "pointer %p is a block of %zu bytes, freed as one of %zu bytes (page %p, thread %zu)",
-             p, request, freed_as, (void*)page->start, mi_thread_number());
+             p, request, freed_as, (void*)page->start, _mi_thread_number());
 }
 
 // Judgement: each returns whether all is well, and has reported if not.
@@ -150,10 +145,10 @@ static void mi_judge_free(const mi_page_t* page, const void* p, unsigned how, si
       !mi_judge_family(page, p, family, aligned ? align : 0, "freed by", mi_freeing_names[family])) {
     return;
   }
-  if (MI_HAS_SIZED_FREE && aligned && !mi_judge_align(page, p, align)) {
+  if (MI_HAS_SIZED_FREE != 0 && aligned && !mi_judge_align(page, p, align)) {
     return;
   }
-  if (MI_HAS_SIZED_FREE && (how & MI_FREE_SIZED) != 0) {
+  if (MI_HAS_SIZED_FREE != 0 && (how & MI_FREE_SIZED) != 0) {
     (void)mi_judge_size(page, p, how, size, align);
   }
 }

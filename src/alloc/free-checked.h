@@ -34,7 +34,7 @@ mi_inline size_t _mi_block_request_spread(const mi_page_t* page) {
 mi_noinline void _mi_free_checked_slow(void* p, mi_page_t* page, unsigned how, size_t size, size_t align);
 
 mi_inline bool mi_free_agrees(const mi_page_t* page, const void* p, unsigned how, size_t size) {
-  if (MI_HAS_SIZED_FREE && (how & MI_FREE_SIZED) != 0 &&
+  if (MI_HAS_SIZED_FREE != 0 && (how & MI_FREE_SIZED) != 0 &&
       !_mi_hard_size_agrees(size, _mi_block_request(page, p), _mi_block_request_spread(page))) {
     return false;
   }
@@ -48,7 +48,7 @@ mi_inline bool mi_free_agrees(const mi_page_t* page, const void* p, unsigned how
 
 // Frees on behalf of a call of a family, with a size or an alignment where `how` says so.
 mi_inline void _mi_free_checked(void* p, unsigned how, size_t size, size_t align) {
-  if (!MI_HAS_FAMILY && (!MI_HAS_SIZED_FREE || (how & (MI_FREE_SIZED | MI_FREE_ALIGNED)) == 0)) {
+  if (!MI_HAS_FAMILY && (MI_HAS_SIZED_FREE == 0 || (how & (MI_FREE_SIZED | MI_FREE_ALIGNED)) == 0)) {
     _mi_free(p);
     return;
   }

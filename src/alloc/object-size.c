@@ -4,7 +4,6 @@
 // Invariants: nothing is read through the address; a query of a block that is not live is a violation where the profile
 // has live bits to tell.
 #include "src/alloc/alloc.h"
-#include "src/prim/prim.h"
 #include "src/sys/report.h"
 
 #define MI_OBJECT_SIZE_ASKED "its object size asked"
@@ -17,7 +16,7 @@ static mi_cold size_t mi_object_size_freed(const mi_page_t* page, const void* p,
   }
   _mi_report(MI_VIOLATION_use_after_free, "pointer %p is %zu bytes into a free block of %zu bytes at %p (page %p, thread %zu), " MI_OBJECT_SIZE_ASKED,
              p, (size_t)((const uint8_t*)p - block), page->block_size, (const void*)block, (void*)page->start,
-             (size_t)(_mi_tls.os_tid != 0 ? _mi_tls.os_tid : _mi_prim_os_thread_id()));
+             _mi_thread_number());
   return 0;
 }
 

@@ -120,7 +120,7 @@ MI_TEST(sizes) {
     for (size_t w = 0; w < 3; w++) {
       const bool other = size > 200 || wrong[w] > 200;
       _mi_free_checked(_mi_alloc_as(size, MI_FAMILY_NEW), MI_FAMILY_NEW | MI_FREE_SIZED, wrong[w], 0);
-      MI_CHECK_MSG(!other || mi_free_checked_test_said(mi_free_checked_test_if(MI_HAS_SIZED_FREE, "size-mismatch")), "%zu bytes freed as %zu", size, wrong[w]);
+      MI_CHECK_MSG(!other || mi_free_checked_test_said(mi_free_checked_test_if(MI_HAS_SIZED_FREE != 0, "size-mismatch")), "%zu bytes freed as %zu", size, wrong[w]);
       mi_violation_message[0] = 0;
     }
   }
