@@ -35,7 +35,8 @@ typedef enum mi_origin_verdict_e {
 } mi_origin_verdict_t;
 
 mi_inline unsigned mi_origin_log2(size_t align) {
-  const unsigned log2 = _mi_bits_log2_64((uint64_t)align);
+  // A call that failed may have named no alignment at all.
+  const unsigned log2 = _mi_bits_log2_64((uint64_t)align | 1);
   return log2 < MI_ORIGIN_LOG2_MAX ? log2 : MI_ORIGIN_LOG2_MAX;
 }
 

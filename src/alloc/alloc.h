@@ -11,6 +11,7 @@
 // Everything the inline paths do not serve.
 mi_noinline void* _mi_alloc_slow(size_t size);
 mi_noinline void* _mi_alloc_zero_slow(size_t size);
+mi_noinline void* _mi_alloc_slow_as(size_t size, mi_family_t family);  // where origins are kept
 mi_noinline void _mi_free_slow(void* p, mi_page_t* page);
 
 // Reports a free of an address in an owned page of this thread that is no live block.
@@ -37,8 +38,7 @@ mi_inline void* _mi_alloc_as(size_t size, mi_family_t family) {
       return p;
     }
   }
-  void* const p = _mi_alloc_slow(size);
-  return family == MI_FAMILY_ANY ? p : _mi_origin_mark(p, family, 1);
+  return MI_HAS_FAMILY && family != MI_FAMILY_ANY ? _mi_alloc_slow_as(size, family) : _mi_alloc_slow(size);
 }
 
 mi_inline void* _mi_alloc(size_t size) { return _mi_alloc_as(size, MI_FAMILY_ANY); }

@@ -33,15 +33,24 @@ mi_inline size_t _mi_block_request_spread(const mi_page_t* page) {
 // Frees what the inline path leaves: judges, reports, and then frees like _mi_free.
 mi_noinline void _mi_free_checked_slow(void* p, mi_page_t* page, unsigned how, size_t size, size_t align);
 
-mi_inline bool mi_free_agrees(const mi_page_t* page, const void* p, unsigned how, size_t size) {
-  if (MI_HAS_SIZED_FREE != 0 && (how & MI_FREE_SIZED) != 0 &&
-      !_mi_hard_size_agrees(size, _mi_block_request(page, p), _mi_block_request_spread(page))) {
+mi_inline bool mi_free_agrees(const mi_page_t* page, const void* p, unsigned how, size_t size, size_t align) {
+  const bool aligned = (how & MI_FREE_ALIGNED) != 0;
+  if (aligned && !_mi_hard_align_agrees((uintptr_t)p, align)) {
     return false;
   }
+  if (MI_HAS_SIZED_FREE != 0 && (how & MI_FREE_SIZED) != 0) {
+    const size_t request = _mi_block_request(page, p);
+    const size_t spread = _mi_block_request_spread(page);
+    if (!(aligned ? _mi_hard_size_agrees_aligned(size, align, request, spread)
+                  : _mi_hard_size_agrees(size, request, spread))) {
+      return false;
+    }
+  }
   if (MI_HAS_FAMILY && (how & MI_FREE_FAMILY_MASK) != MI_FAMILY_ANY) {
+    const mi_family_t family = (mi_family_t)(how & MI_FREE_FAMILY_MASK);
     const uint64_t index = _mi_page_live_index(page, p);
     return index < MI_PAGE_GRANULES &&
-        mi_atomic_load_relaxed(&_mi_page_origins(page)[index]) == (how & MI_FREE_FAMILY_MASK);
+        mi_atomic_load_relaxed(&_mi_page_origins(page)[index]) == _mi_hard_origin(family, aligned ? align : 1);
   }
   return true;
 }
@@ -53,8 +62,8 @@ mi_inline void _mi_free_checked(void* p, unsigned how, size_t size, size_t align
     return;
   }
   mi_page_t* const page = _mi_page_map_find(p);
-  if (mi_likely((how & MI_FREE_ALIGNED) == 0 && page != NULL &&
-                mi_atomic_load_relaxed(&page->owner) == _mi_thread_tid() && mi_free_agrees(page, p, how, size))) {
+  if (mi_likely(page != NULL &&
+                mi_atomic_load_relaxed(&page->owner) == _mi_thread_tid() && mi_free_agrees(page, p, how, size, align))) {
     _mi_free_local(page, p);
   } else {
     _mi_free_checked_slow(p, page, how, size, align);
