@@ -94,7 +94,8 @@ static bool mi_judge_family(const mi_page_t* page, const void* p, mi_family_t fa
 }
 
 static bool mi_judge_align(const mi_page_t* page, const void* p, size_t align) {
-  if (mi_likely(_mi_hard_align_agrees((uintptr_t)p, align))) {
+  // Where blocks were made with an offset, it is the address behind that which is aligned.
+  if (mi_likely(_mi_hard_align_agrees((uintptr_t)p, align)) || (page->has_interior && _mi_is_power_of_two(align))) {
     return true;
   }
   // The largest power of two that divides the address.
@@ -104,8 +105,7 @@ static bool mi_judge_align(const mi_page_t* page, const void* p, size_t align) {
 
 static bool mi_judge_size(const mi_page_t* page, const void* p, unsigned how, size_t size, size_t align) {
   const mi_family_t family = (mi_family_t)(how & MI_FREE_FAMILY_MASK);
-  const bool has_offset = _mi_page_is_single(page) ? page->single_start != page->start : page->has_interior;
-  if (mi_unlikely(has_offset)) {
+  if (mi_unlikely(page->has_interior)) {
     // Made by mi_ functions with an offset, or beside such blocks: how much lies in front of them is not known.
     const size_t usable = _mi_usable_size(p);
     if (size > usable) {

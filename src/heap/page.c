@@ -249,6 +249,7 @@ bool _mi_page_mark_interior(mi_page_t* page, void* p) {
       return false;
     }
     page->single_start = p;
+    mi_atomic_store_relaxed(&page->has_interior, true);
     return true;
   }
   mi_atomic_store_relaxed(&page->has_interior, true);

@@ -136,6 +136,11 @@ MI_TEST(aligned_and_offset_blocks) {
       // The size alone will do for an mi_ block.
       _mi_free_checked(_mi_alloc_aligned(NULL, size, align, 0, false), MI_FAMILY_ANY | MI_FREE_SIZED, size, 0);
       _mi_free_checked(_mi_alloc_aligned(NULL, size, align, 8, false), MI_FAMILY_ANY | MI_FREE_SIZED, size, 0);
+      static const size_t offsets[] = {8, 16, 48, 4096, MI_SLICE_SIZE, MI_MIB};
+      for (size_t o = 0; o < sizeof(offsets) / sizeof(offsets[0]) && offsets[o] < align; o++) {
+        _mi_free_checked(_mi_alloc_aligned(NULL, size, align, offsets[o], false), MI_FAMILY_ANY | MI_FREE_ALIGNED, 0, align);
+        _mi_free_checked(_mi_alloc_aligned(NULL, size, align, offsets[o], false), MI_FAMILY_ANY | MI_FREE_SIZED | MI_FREE_ALIGNED, size, align);
+      }
       MI_CHECK_MSG(mi_free_checked_test_said(NULL), "%zu bytes at %zu", size, align);
     }
   }
