@@ -293,6 +293,15 @@ mi_decl_nodiscard mi_decl_export size_t mi_malloc_size(const void* p) mi_attr_no
 // mi_malloc_good_size is mi_good_size, after macOS.
 mi_decl_nodiscard mi_decl_export size_t mi_malloc_good_size(size_t size) mi_attr_noexcept;
 
+// malloc_object_size returns the bytes from p, which may point anywhere into a block, to the end of the block: an upper
+// bound of what may be read or written there. 0 for NULL, SIZE_MAX for memory that is not of this allocator. A pointer
+// into a block that has been freed is a violation. Declared also where malloc is not replaced.
+mi_decl_nodiscard mi_decl_export size_t malloc_object_size(const void* p) mi_attr_noexcept;
+
+// malloc_object_size_fast is malloc_object_size without the steps that may take long: it takes no lock, and answers
+// SIZE_MAX where those would be needed.
+mi_decl_nodiscard mi_decl_export size_t malloc_object_size_fast(const void* p) mi_attr_noexcept;
+
 // mi_malloc_usable_size is mi_usable_size, after glibc.
 mi_decl_nodiscard mi_decl_export size_t mi_malloc_usable_size(const void* p) mi_attr_noexcept;
 
@@ -353,10 +362,13 @@ mi_decl_export int mi_dupenv_s(char** buf, size_t* size, const char* name) mi_at
 // returns EILSEQ where there is no conversion.
 mi_decl_export int mi_wdupenv_s(wchar_t** buf, size_t* size, const wchar_t* name) mi_attr_noexcept;
 
-// mi_free_size frees p, which was allocated with the given size (or has that usable size), as C23 free_sized.
+// mi_free_size frees p, which was allocated with the given size (or has that usable size), as C23 free_sized. A size that
+// cannot be the block's is a violation in the secure and strict builds; what realloc left in place is known by its new
+// size.
 mi_decl_export void mi_free_size(void* p, size_t size) mi_attr_noexcept;
 
-// mi_free_size_aligned frees p, which was allocated with the given size and alignment, as C23 free_aligned_sized.
+// mi_free_size_aligned frees p, which was allocated with the given size and alignment, as C23 free_aligned_sized. As with
+// mi_free_size, what cannot be is a violation.
 mi_decl_export void mi_free_size_aligned(void* p, size_t size, size_t alignment) mi_attr_noexcept;
 
 // mi_free_aligned frees p, which was allocated with the given alignment.
@@ -636,6 +648,7 @@ typedef enum mi_option_e {
   mi_option_minimal_purge_size = 44,             // KiB that are purged at least; 0 the system's page size
   mi_option_arena_max_object_size = 45,          // KiB of the largest block that is placed in an arena
   mi_option_on_violation = 64,                   // 0 abort, 1 report, 2 ignore: what follows the report of bad use
+  mi_option_family_check = 80,                   // 0 as on_violation, 1 report, 2 ignore: a free by another family
   mi_option_backtrace = 90,                      // so many calls are listed below a report of bad use
   mi_option_show_hardening = 91,                 // write which mitigations are active when the process starts
   _mi_option_last = 92,

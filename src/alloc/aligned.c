@@ -25,7 +25,8 @@ static void* mi_alloc_with_offset(mi_theap_t* theap, size_t size, size_t align, 
     return NULL;
   }
   const uintptr_t address = _mi_align_up_ptr((uintptr_t)block + offset, align) - offset;
-  if (address != (uintptr_t)block && !_mi_page_mark_interior(_mi_page_map_find(block), (void*)address)) {
+  // Also where the two are the same by chance: an aligned free of it is to know that the address need not be.
+  if (!_mi_page_mark_interior(_mi_page_map_find(block), (void*)address)) {
     _mi_free(block);
     return mi_fail(ENOMEM);
   }

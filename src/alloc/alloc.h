@@ -11,38 +11,55 @@
 // Everything the inline paths do not serve.
 mi_noinline void* _mi_alloc_slow(size_t size);
 mi_noinline void* _mi_alloc_zero_slow(size_t size);
+mi_noinline void* _mi_alloc_slow_as(size_t size, mi_family_t family);  // where origins are kept
 mi_noinline void _mi_free_slow(void* p, mi_page_t* page);
 
 // Reports a free of an address in an owned page of this thread that is no live block.
 mi_cold void _mi_free_report(const mi_page_t* page, const void* p);
 
-// Allocates `size` bytes from this thread's theap of the main heap.
-mi_inline void* _mi_alloc(size_t size) {
+// Notes which call made the block p, where it is not made by _mi_page_pop_as with that. p may be NULL.
+mi_noinline void _mi_origin_note(void* p, uint8_t origin);
+
+// The same, and nothing where the profile keeps no origins. Returns p.
+mi_inline void* _mi_origin_mark(void* p, mi_family_t family, size_t align) {
+  if (MI_HAS_FAMILY) {
+    _mi_origin_note(p, _mi_hard_origin(family, align));
+  }
+  return p;
+}
+
+// Allocates `size` bytes from this thread's theap of the main heap, on behalf of a call of the family.
+mi_inline void* _mi_alloc_as(size_t size, mi_family_t family) {
   mi_theap_t* const theap = _mi_thread_theap();
   if (mi_likely(size <= MI_DIRECT_SIZE_MAX && theap != NULL)) {
     mi_page_t* const page = theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
-    void* const p = _mi_page_try_pop(page);
+    void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
     if (mi_likely(p != NULL)) {
       return p;
     }
   }
-  return _mi_alloc_slow(size);
+  return MI_HAS_FAMILY && family != MI_FAMILY_ANY ? _mi_alloc_slow_as(size, family) : _mi_alloc_slow(size);
 }
 
+mi_inline void* _mi_alloc(size_t size) { return _mi_alloc_as(size, MI_FAMILY_ANY); }
+
 // The same, zeroed up to the usable size.
-mi_inline void* _mi_alloc_zero(size_t size) {
+mi_inline void* _mi_alloc_zero_as(size_t size, mi_family_t family) {
   mi_theap_t* const theap = _mi_thread_theap();
   if (mi_likely(size <= MI_DIRECT_SIZE_MAX && theap != NULL)) {
     mi_page_t* const page = theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
-    void* const p = _mi_page_try_pop(page);
+    void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
     if (mi_likely(p != NULL)) {
       // Fresh memory is zero but for the link.
       __builtin_memset(p, 0, page->free_is_zero ? sizeof(mi_block_t) : page->block_size);
       return p;
     }
   }
-  return _mi_alloc_zero_slow(size);
+  void* const p = _mi_alloc_zero_slow(size);
+  return family == MI_FAMILY_ANY ? p : _mi_origin_mark(p, family, 1);
 }
+
+mi_inline void* _mi_alloc_zero(size_t size) { return _mi_alloc_zero_as(size, MI_FAMILY_ANY); }
 
 // Allocates from a theap of the calling thread; NULL: from that of the main heap.
 void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero);
@@ -94,6 +111,21 @@ size_t _mi_good_size(size_t size);
 
 // Whether p lies in memory of this allocator that is in use.
 bool _mi_is_in_heap(const void* p);
+
+// The bytes from p, anywhere in a live block, to the block's end: an upper bound of what may be touched there. 0 for NULL,
+// SIZE_MAX for an address that is not in memory of this allocator; an address in memory that is no live block is a
+// violation, and its answer 0. _fast takes no lock: SIZE_MAX also deep inside a block that has a mapping of its own.
+size_t _mi_object_size(const void* p);
+size_t _mi_object_size_fast(const void* p);
+
+// The system's number of this thread, for reports.
+size_t _mi_thread_number(void);
+
+// Reports an address that is in the page, or has no page, and is no live block there. `what` names the call.
+mi_cold void _mi_report_bad_pointer(const mi_page_t* page, const void* p, const char* what);
+
+// Whether p is the address of a live block of the page.
+bool _mi_page_is_live(const mi_page_t* page, const void* p);
 
 // The page of a live block, for everything but free. NULL after a report that did not abort. `what` names the call.
 mi_page_t* _mi_page_of_live(const void* p, const char* what);

@@ -11,7 +11,7 @@
 
 // Bad pointers
 
-static size_t mi_thread_number(void) {
+size_t _mi_thread_number(void) {
   return (size_t)(_mi_tls.os_tid != 0 ? _mi_tls.os_tid : _mi_prim_os_thread_id());
 }
 
@@ -21,7 +21,7 @@ static const char* mi_page_kind_of(const mi_page_t* page) { return _mi_page_is_s
 static void mi_report_in_page(const mi_page_t* page, const void* p, const char* what) {
   const void* const block = _mi_page_block_of(page, p);
   const bool single = _mi_page_is_single(page);
-  const size_t thread = mi_thread_number();
+  const size_t thread = _mi_thread_number();
   const bool live = single || (MI_HAS_LIVE_BITS && _mi_hard_live_test(page->live, _mi_page_live_index(page, block)));
   // Where a block may have been handed out at an address inside it, any address in a free one may have been that.
   const bool handed_out = single ? p == page->single_start : block == p || (page->has_interior && !live);
@@ -44,7 +44,7 @@ static void mi_report_in_page(const mi_page_t* page, const void* p, const char* 
 
 // An address without a page.
 static void mi_report_no_page(const void* p, const char* what) {
-  const size_t thread = mi_thread_number();
+  const size_t thread = _mi_thread_number();
   const mi_page_t* const page = _mi_page_of_any(p);
   if (page != NULL) {
     mi_report_in_page(page, p, what);
@@ -62,6 +62,14 @@ static void mi_report_no_page(const void* p, const char* what) {
 }
 
 void _mi_free_report(const mi_page_t* page, const void* p) { mi_report_in_page(page, p, NULL); }
+
+void _mi_report_bad_pointer(const mi_page_t* page, const void* p, const char* what) {
+  if (page != NULL) {
+    mi_report_in_page(page, p, what);
+  } else {
+    mi_report_no_page(p, what);
+  }
+}
 
 // Free
 
@@ -120,6 +128,17 @@ void _mi_free_slow(void* p, mi_page_t* page) {
 
 // Queries
 
+bool _mi_page_is_live(const mi_page_t* page, const void* p) {
+  if (_mi_page_is_single(page)) {
+    return p == page->single_start;
+  }
+  if (!MI_HAS_LIVE_BITS) {
+    return true;
+  }
+  const void* const block = page->has_interior ? _mi_page_block_of(page, p) : p;
+  return _mi_hard_live_test(page->live, _mi_page_live_index(page, block));
+}
+
 mi_page_t* _mi_page_of_live(const void* p, const char* what) {
   mi_page_t* const page = _mi_page_map_find(p);
   if (mi_unlikely(page == NULL)) {
@@ -128,17 +147,8 @@ mi_page_t* _mi_page_of_live(const void* p, const char* what) {
     }
     return NULL;
   }
-  if (_mi_page_is_single(page)) {
-    if (mi_likely(p == page->single_start)) {
-      return page;
-    }
-  } else if (!MI_HAS_LIVE_BITS) {
+  if (mi_likely(_mi_page_is_live(page, p))) {
     return page;
-  } else {
-    const void* const block = page->has_interior ? _mi_page_block_of(page, p) : p;
-    if (mi_likely(_mi_hard_live_test(page->live, _mi_page_live_index(page, block)))) {
-      return page;
-    }
   }
   mi_report_in_page(page, p, what);
   return NULL;

@@ -8,9 +8,13 @@
 #include "src/alloc/alloc.h"
 
 // A block of a larger class from the theap's own queue.
-mi_inline void* mi_theap_pop_queue(mi_theap_t* theap, size_t size, mi_page_t** page) {
+mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, mi_page_t** page, mi_family_t family) {
   *page = theap->queues[_mi_bin_of_size(size)].first;
-  return *page == NULL ? NULL : _mi_page_try_pop(*page);
+  return *page == NULL ? NULL : _mi_page_try_pop_as(*page, (uint8_t)family);
+}
+
+mi_inline void* mi_theap_pop_queue(mi_theap_t* theap, size_t size, mi_page_t** page) {
+  return mi_theap_pop_queue_as(theap, size, page, MI_FAMILY_ANY);
 }
 
 void* _mi_alloc_slow(size_t size) {
@@ -23,6 +27,18 @@ void* _mi_alloc_slow(size_t size) {
     }
   }
   return _mi_theap_alloc_slow(_mi_theap_default(), size, false);
+}
+
+void* _mi_alloc_slow_as(size_t size, mi_family_t family) {
+  mi_theap_t* const theap = _mi_thread_theap();
+  if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX && theap != NULL) {
+    mi_page_t* page;
+    void* const p = mi_theap_pop_queue_as(theap, size, &page, family);
+    if (mi_likely(p != NULL)) {
+      return p;
+    }
+  }
+  return _mi_origin_mark(_mi_theap_alloc_slow(_mi_theap_default(), size, false), family, 1);
 }
 
 void* _mi_alloc_zero_slow(size_t size) {

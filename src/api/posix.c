@@ -2,6 +2,7 @@
 // May include: base, sys, heap, alloc, include/mimalloc.h.
 // Called by: programs, the override files.
 // Invariants: functions that return an error leave errno alone.
+#include "src/alloc/free-checked.h"
 #include "src/api/api.h"
 #include "src/sys/os.h"
 
@@ -80,18 +81,15 @@ void* mi_aligned_offset_recalloc(void* p, size_t newcount, size_t size, size_t a
   return mi_recalloc_aligned_at(p, newcount, size, alignment, offset);
 }
 
-void mi_free_size(void* p, size_t size) {
-  (void)size;
-  _mi_free(p);
-}
+void mi_free_size(void* p, size_t size) { _mi_free_checked(p, MI_FAMILY_ANY | MI_FREE_SIZED, size, 0); }
 
 void mi_free_size_aligned(void* p, size_t size, size_t alignment) {
-  (void)size;
-  (void)alignment;
-  _mi_free(p);
+  _mi_free_checked(p, MI_FAMILY_ANY | MI_FREE_SIZED | MI_FREE_ALIGNED, size, alignment);
 }
 
 void mi_free_aligned(void* p, size_t alignment) {
-  (void)alignment;
-  _mi_free(p);
+  _mi_free_checked(p, MI_FAMILY_ANY | MI_FREE_ALIGNED, 0, alignment);
 }
+
+size_t malloc_object_size(const void* p) { return _mi_object_size(p); }
+size_t malloc_object_size_fast(const void* p) { return _mi_object_size_fast(p); }

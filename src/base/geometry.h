@@ -41,8 +41,11 @@ enum {
   MI_GROUP_SLICES = 1 << MI_GROUP_SHIFT,
 
   // Bytes of page metadata and of live bits for every slice: the live bit and the remote-free bit of each granule.
-  MI_PAGE_META_SIZE = 256,
+  MI_PAGE_META_SIZE = 320,
   MI_LIVE_META_SIZE = 2 * MI_PAGE_GRANULES / 8,
+
+  // Behind the live bits of a slice: a byte for each granule that says which call made the block there.
+  MI_ORIGIN_META_SIZE = MI_HAS_FAMILY ? MI_PAGE_GRANULES : 0,
 };
 
 // No request is larger: pointer differences inside a block must be representable.

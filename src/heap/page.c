@@ -104,8 +104,8 @@ void _mi_page_check_free(mi_page_t* page) {
   }
 }
 
-void* _mi_page_pop(mi_page_t* page) {
-  void* const p = _mi_page_try_pop(page);
+void* _mi_page_pop_as(mi_page_t* page, uint8_t origin) {
+  void* const p = _mi_page_try_pop_as(page, origin);
   if (mi_unlikely(p == NULL)) {
     _mi_page_check_free(page);
   }
@@ -162,7 +162,7 @@ static mi_page_t* mi_page_claim_meta(const mi_run_t* run, bool has_live) {
   page->slice_count = run->slices;
   page->start = run->start;
   page->memory_is_zero = run->is_zero;
-  if (MI_HAS_LIVE_BITS && has_live) {
+  if ((MI_HAS_LIVE_BITS || MI_HAS_FAMILY) && has_live) {
     page->live = _mi_arena_live_meta(run->arena, run->index);
     _mi_hard_live_close_all(page->live);
   }
@@ -191,6 +191,7 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   page->block_size = _mi_bin_block_size(bin);
   page->reserved = (uint32_t)(slices * MI_SLICE_SIZE / page->block_size);
   page->granule_shift = (uint8_t)_mi_granule_shift(slices);
+  page->class_spread = (uint32_t)_mi_hard_class_spread(page->block_size);
   mi_atomic_store_relaxed(&page->heap, mi_atomic_load_relaxed(&theap->heap));
   page->theap = theap;
   page->last_tid = theap->tid;
@@ -270,6 +271,7 @@ bool _mi_page_mark_interior(mi_page_t* page, void* p) {
       return false;
     }
     page->single_start = p;
+    mi_atomic_store_relaxed(&page->has_interior, true);
     return true;
   }
   mi_atomic_store_relaxed(&page->has_interior, true);

@@ -20,6 +20,8 @@
 
 #include "hardening/free-list.h"
 #include "hardening/live-bits.h"
+#include "hardening/origin.h"
+#include "hardening/sized.h"
 #include "src/base/assert.h"
 #include "src/base/atomic.h"
 #include "src/base/geometry.h"
@@ -73,32 +75,34 @@ struct mi_page_s {
   uint8_t granule_shift;
   _Atomic(bool) has_interior;  // a block was handed out at an address inside it
   bool memory_is_zero;         // what was never handed out holds zeroes
-  mi_link_key_t remote_key;    // of the links in `remote`, for as long as the page exists
+  mi_theap_t* theap;
+  uintptr_t last_tid;  // who owned it last
   // Written by the owner on every call.
   mi_aligned(MI_CACHE_LINE) mi_block_t* free;
   mi_block_t* local_free;
-  uint32_t used;            // blocks handed out and not collected
-  uint32_t capacity;        // blocks that were ever in a list
-  uint32_t key_generation;  // of the random numbers that `key` is from
-  bool free_is_zero;        // blocks in `free` hold zeroes but for their link
+  uint32_t used;          // blocks handed out and not collected
+  uint32_t capacity;      // blocks that were ever in a list
+  uint32_t class_spread;  // how many request sizes lead to this class; a slice for a single
+  bool free_is_zero;      // blocks in `free` hold zeroes but for their link
   bool retired;
   mi_link_key_t key;  // of the links in `free` and `local_free`, which only the owner reads and writes
   uintptr_t key_inverse;
   // Written by other threads.
   mi_aligned(MI_CACHE_LINE) _Atomic(uint64_t) remote;
+  mi_link_key_t remote_key;  // of the links in `remote`, for as long as the page exists
+  uintptr_t remote_inverse;
   _Atomic(mi_heap_t*) heap;  // changes under the lock of the heap it leaves
-  uintptr_t remote_inverse;  // of remote_key
   uint64_t unlisted;         // with a random order: the chunks whose blocks were never in a list
-  uintptr_t last_tid;        // who owned it last
-  mi_theap_t* theap;
-  struct mi_page_s* next;
-  // Where the memory is from.
-  mi_aligned(MI_CACHE_LINE) mi_arena_t* arena;  // NULL: memory of its own, in `os`
+  uint32_t key_generation;   // of the random numbers that `key` is from
+  // Where the memory is from, and the neighbours in a queue or a list.
+  mi_aligned(MI_CACHE_LINE) struct mi_page_s* next;
+  struct mi_page_s* prev;
+  mi_arena_t* arena;  // NULL: memory of its own, in `os`
   size_t slice_index;
   size_t slice_count;
-  mi_os_block_t os;
   uint8_t* single_start;  // what a single was handed out as
-  struct mi_page_s* prev;
+  _Atomic(uint8_t) single_origin;
+  mi_os_block_t os;
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");
@@ -123,6 +127,11 @@ mi_inline bool _mi_page_is_single(const mi_page_t* page) { return page->bin == M
 
 mi_inline uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
   return _mi_hard_live_index((uint64_t)((uintptr_t)p - (uintptr_t)page->start), page->granule_shift);
+}
+
+// The origins of the page's blocks, one byte a granule: they stand behind the live bits. Not of singles.
+mi_inline _Atomic(uint8_t)* _mi_page_origins(const mi_page_t* page) {
+  return (_Atomic(uint8_t)*)((uintptr_t)page->live + MI_LIVE_META_SIZE);
 }
 
 // The next block in a list of the owner's.
@@ -167,9 +176,9 @@ mi_inline bool _mi_page_may_be_free(const mi_page_t* page, const void* p) {
 // Reports a free list of the page that names `block`, which is none of its free blocks, and drops the list.
 mi_cold void _mi_page_report_corrupt(mi_page_t* page, const void* block);
 
-// Takes a block from the page's free list; NULL when it is empty or leads to what is no free block, which _mi_page_pop tells
-// apart.
-mi_inline void* _mi_page_try_pop(mi_page_t* page) {
+// Takes a block from the page's free list and notes its origin; NULL when it is empty or leads to what is no free block, which
+// _mi_page_pop_as tells apart.
+mi_inline void* _mi_page_try_pop_as(mi_page_t* page, uint8_t origin) {
   mi_block_t* const block = page->free;
   if (mi_unlikely(block == NULL)) {
     return NULL;
@@ -181,13 +190,21 @@ mi_inline void* _mi_page_try_pop(mi_page_t* page) {
     _mi_page_report_corrupt(page, block);
     return NULL;
   }
+  if (MI_HAS_FAMILY) {
+    // Relaxed: the program orders this before a free by another thread.
+    mi_atomic_store_relaxed(&_mi_page_origins(page)[_mi_page_live_index(page, block)], origin);
+  }
   page->free = _mi_block_next(page, block);
   page->used++;
   return block;
 }
 
 // The same, for slow paths; NULL when the list is empty, or corrupt and reported.
-void* _mi_page_pop(mi_page_t* page);
+void* _mi_page_pop_as(mi_page_t* page, uint8_t origin);
+
+// The same for a block that any free of ours may take.
+mi_inline void* _mi_page_try_pop(mi_page_t* page) { return _mi_page_try_pop_as(page, MI_FAMILY_ANY); }
+mi_inline void* _mi_page_pop(mi_page_t* page) { return _mi_page_pop_as(page, MI_FAMILY_ANY); }
 
 // Reports and drops the free list if its first block is no free block of the page.
 void _mi_page_check_free(mi_page_t* page);

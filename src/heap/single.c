@@ -24,6 +24,7 @@ void _mi_single_init(mi_page_t* page, mi_heap_t* heap) {
   page->bin = MI_BIN_SINGLE;
   page->single_start = page->start;
   page->block_size = page->slice_count * MI_SLICE_SIZE;
+  page->class_spread = MI_SLICE_SIZE;
   page->reserved = 1;
   page->capacity = 1;
   page->used = 1;

@@ -21,7 +21,7 @@ enum {
   // entries then belongs to one arena, and huge OS pages fit.
   MI_ARENA_SLICES_MIN = 64,
   MI_ARENA_ALIGN = 32 * MI_MIB,
-  MI_GROUP_META_SIZE = MI_GROUP_SLICES * (MI_PAGE_META_SIZE + MI_LIVE_META_SIZE),
+  MI_GRANULE_META_SIZE = MI_LIVE_META_SIZE + MI_ORIGIN_META_SIZE,
   // Arenas double after this many, so that a process with terabytes needs few of them.
   MI_ARENA_DOUBLE_EVERY = 8,
   MI_ARENA_DOUBLE_MAX = 4,
@@ -67,8 +67,14 @@ mi_arena_t* _mi_arena_of(const void* p) {
   return NULL;
 }
 
+// Bytes of one group of an arena with so many slices: one that has no more than a group is charged for its own only.
+static size_t mi_arena_group_size(size_t slice_count) {
+  return _mi_align_up(_mi_min(MI_GROUP_SLICES, slice_count) * (MI_PAGE_META_SIZE + MI_GRANULE_META_SIZE),
+                      _mi_os_page_size());
+}
+
 static uint8_t* mi_arena_group(const mi_arena_t* arena, size_t index) {
-  return arena->groups + (index >> MI_GROUP_SHIFT) * MI_GROUP_META_SIZE;
+  return arena->groups + (index >> MI_GROUP_SHIFT) * mi_arena_group_size(arena->slice_count);
 }
 
 void* _mi_arena_page_meta(const mi_arena_t* arena, size_t index) {
@@ -76,8 +82,8 @@ void* _mi_arena_page_meta(const mi_arena_t* arena, size_t index) {
 }
 
 void* _mi_arena_live_meta(const mi_arena_t* arena, size_t index) {
-  return mi_arena_group(arena, index) + (size_t)MI_GROUP_SLICES * MI_PAGE_META_SIZE +
-      (index % MI_GROUP_SLICES) * MI_LIVE_META_SIZE;
+  return mi_arena_group(arena, index) + _mi_min(MI_GROUP_SLICES, arena->slice_count) * MI_PAGE_META_SIZE +
+      (index % MI_GROUP_SLICES) * MI_GRANULE_META_SIZE;
 }
 
 // Whether this process may map only so much: then address space counts as memory does, and is given back.
@@ -147,7 +153,7 @@ static mi_arena_t* mi_arena_reserve(size_t slice_count, bool eager) {
     return NULL;
   }
   mi_arena_t* const arena =
-      mi_arena_reserve_somewhere(header_size + groups * MI_GROUP_META_SIZE, page_size, page_size, eager, &meta_os);
+      mi_arena_reserve_somewhere(header_size + groups * mi_arena_group_size(slice_count), page_size, page_size, eager, &meta_os);
   if (arena == NULL || (!eager && !_mi_os_commit(arena, header_size))) {
     if (arena != NULL) {
       _mi_os_release(&meta_os);
@@ -273,12 +279,13 @@ static bool mi_arena_commit_group(mi_arena_t* arena, size_t group) {
   if (!arena->commit_lazily || _mi_bitmap_count(arena->group_ready, group, 1) == 1) {
     return true;
   }
-  if (!_mi_os_commit(arena->groups + group * MI_GROUP_META_SIZE, MI_GROUP_META_SIZE)) {
+  const size_t group_size = mi_arena_group_size(arena->slice_count);
+  if (!_mi_os_commit(arena->groups + group * group_size, group_size)) {
     return false;
   }
   if (_mi_bitmap_set(arena->group_ready, group, 1) == 0) {
     // Another thread committed it at the same time, and both were counted.
-    _mi_stat_decrease(&_mi_stats.committed, MI_GROUP_META_SIZE);
+    _mi_stat_decrease(&_mi_stats.committed, group_size);
   }
   return true;
 }

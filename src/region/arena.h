@@ -17,7 +17,7 @@ struct mi_arena_s {
   size_t slice_count;
   mi_os_block_t os;                 // the slices with their guards
   mi_os_block_t meta_os;            // this structure, the bitmaps and the groups, with their guards
-  uint8_t* groups;                  // per group: MI_PAGE_META_SIZE a slice, then MI_LIVE_META_SIZE a slice
+  uint8_t* groups;                  // per group: MI_PAGE_META_SIZE a slice, then live bits and origins a slice
   bool commit_lazily;               // slices and groups are committed when first claimed
   _Atomic(bool) vacant;             // its memory was given back; only the metadata is there, for the next reservation
   bool is_first;                    // the process's first arena: its first group never holds huge OS pages
@@ -58,7 +58,7 @@ void _mi_arena_release_purged(mi_arena_t* arena, size_t index, size_t slices);
 // The largest run that is worth taking from an arena, in slices.
 size_t _mi_arena_slices_max(void);
 
-// Metadata of the page that starts at slice `index`: MI_PAGE_META_SIZE bytes, and the live bits.
+// Metadata of the page that starts at slice `index`: MI_PAGE_META_SIZE bytes, and the live bits with the origins behind.
 void* _mi_arena_page_meta(const mi_arena_t* arena, size_t index);
 void* _mi_arena_live_meta(const mi_arena_t* arena, size_t index);
 

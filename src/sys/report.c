@@ -51,6 +51,12 @@ void _mi_report_keep(const char* line) {
   mi_atomic_store_release(&mi_violation_message_busy, false);
 }
 
+// What follows a report of this kind: what on_violation says, unless an option of the kind itself says less.
+static long mi_report_action(mi_violation_t kind) {
+  const long of_kind = kind == MI_VIOLATION_family_mismatch ? _mi_option_get(mi_option_family_check) : 0;
+  return of_kind != MI_ON_VIOLATION_ABORT ? of_kind : _mi_option_get(mi_option_on_violation);
+}
+
 // "<profile>: <kind>: <text>\n", whatever the text holds. Returns the length.
 static size_t mi_report_build(char* line, mi_violation_t kind, const char* fmt, va_list args) {
   const size_t start = _mi_fmt(line, MI_LOG_LINE_MAX, MI_PROFILE_NAME ": %s: ", _mi_violation_word(kind));
@@ -120,7 +126,7 @@ static bool mi_report_lock_try(void) {
 
 static bool mi_report_ends(mi_violation_t kind) {
   const mi_violation_action_t action = mi_violation_rows[kind].action;
-  const long option = _mi_option_get(mi_option_on_violation);
+  const long option = mi_report_action(kind);
   return action == MI_ACTION_ABORT ||
       (action == MI_ACTION_OPTION && option != MI_ON_VIOLATION_REPORT && option != MI_ON_VIOLATION_IGNORE);
 }
@@ -177,7 +183,7 @@ void _mi_report(mi_violation_t kind, const char* fmt, ...) {
     mi_report_end(kind, line, len, frame, true);
   }
   const bool quiet = never ? !_mi_option_is_enabled(mi_option_show_errors) && !_mi_option_is_enabled(mi_option_verbose)
-                           : _mi_option_get(mi_option_on_violation) == MI_ON_VIOLATION_IGNORE;
+                           : mi_report_action(kind) == MI_ON_VIOLATION_IGNORE;
   if (!quiet && _mi_log_count_error()) {
     if (never) {
       _mi_log_write(line, len);

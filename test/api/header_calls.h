@@ -99,6 +99,19 @@ MI_TEST(strings) {
   mi_free(w);
 }
 
+MI_TEST(object_sizes) {
+  char local = 0;
+  char* p = (char*)mi_malloc(1000);
+  MI_CHECK_EQ(malloc_object_size(p), mi_usable_size(p));
+  MI_CHECK_EQ(malloc_object_size(p + 300), mi_usable_size(p) - 300);
+  MI_CHECK_EQ(malloc_object_size_fast(p + 300), mi_usable_size(p) - 300);
+  MI_CHECK_EQ(malloc_object_size(&local), SIZE_MAX);
+  MI_CHECK_EQ(malloc_object_size_fast(&local), SIZE_MAX);
+  MI_CHECK_EQ(malloc_object_size(NULL), 0);
+  MI_CHECK_EQ(malloc_object_size_fast(NULL), 0);
+  mi_free(p);
+}
+
 MI_TEST(usable_sizes) {
   size_t size = 0;
   size_t before = 0;

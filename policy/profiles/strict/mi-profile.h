@@ -16,6 +16,10 @@ enum {
   MI_HAS_RANDOM_ORDER = 1,
   // Arenas, runs of slices in them, and the page that serves next are chosen at random.
   MI_HAS_RANDOM_PLACE = 1,
+  // Frees that name a size or an alignment are compared with the block: 0 no, 1 by size class, 2 with the exact request.
+  MI_HAS_SIZED_FREE = 2,
+  // The call that made each block, and its alignment, are kept out of line and compared with the call that frees it.
+  MI_HAS_FAMILY = 1,
   // A violation aborts the process (0: it is reported and the call ignored). MIMALLOC_ON_VIOLATION overrides it.
   MI_VIOLATION_ABORTS = 1,
   // Which assertions run: 0 none, 1 cheap, 2 internal, 3 expensive.
