@@ -12,6 +12,8 @@ enum {
   MI_HAS_LIVE_BITS = 1,
   // Links in free blocks are encoded with keys of their page and the block's own address.
   MI_HAS_ENCODED_LISTS = 1,
+  // memcpy and its kin are checked against the bounds of blocks: 0 no, 1 with option checked_copies, 2 unless it is off.
+  MI_HAS_CHECKED_COPIES = 2,
   // A violation aborts the process (0: it is reported and the call ignored). MIMALLOC_ON_VIOLATION overrides it.
   MI_VIOLATION_ABORTS = 1,
   // Which assertions run: 0 none, 1 cheap, 2 internal, 3 expensive.
