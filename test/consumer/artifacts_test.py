@@ -56,9 +56,9 @@ def shared(path, stem, exports):
             yield "has a segment that may be written and run"
     shown = {name for name, kind in elf.symbols(path, "-D", "--defined-only") if kind.isupper() or kind in "wv"}
     for name in sorted(shown - exports):
-        yield "shows %s, which src/api/exports.map does not name" % name
+        yield "shows %s, which its list does not name" % name
     for name in sorted(exports - shown):
-        yield "does not show %s of src/api/exports.map" % name
+        yield "does not show %s of its list" % name
 
 
 def relocatable(path, exports):

@@ -39,11 +39,11 @@ static struct {
 } mi_copies;
 
 // The exported names. Relaxed: what a thread may find besides the final entry does the same.
-#define COPY(name, next, type, params, args)                                      \
-  mi_exported mi_hot type name params;                                            \
-  type name params {                                                              \
-    mi_copy_##name##_t* const entry = mi_atomic_load_relaxed(&mi_copies.name);    \
-    return (mi_likely(entry != NULL) ? entry : &mi_copy_checked_##name)args;      \
+#define COPY(name, next, type, params, args)                                   \
+  mi_exported mi_hot type name params;                                         \
+  type name params {                                                           \
+    mi_copy_##name##_t* const entry = mi_atomic_load_relaxed(&mi_copies.name); \
+    return (mi_likely(entry != NULL) ? entry : &mi_copy_checked_##name) args;  \
   }
 #include "src/api/shared/copies.def"
 #undef COPY
@@ -52,7 +52,7 @@ static struct {
 
 // Keeps the compiler from taking a loop for a call of what is defined here.
 mi_inline void mi_copy_keep_loop(void) { __asm__ volatile("" ::
-                                                             : "memory"); }
+                                                              : "memory"); }
 
 mi_cold static void* mi_copy_plain_move(void* to, const void* from, size_t n) {
   uint8_t* const t = to;
