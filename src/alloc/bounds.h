@@ -19,12 +19,12 @@ mi_inline mi_extent_t _mi_block_extent(mi_page_t* page, const void* p) {
   }
   // Both fit 32 bits, of which a division is cheaper.
   const uint32_t block_size = (uint32_t)page->block_size;
-  const uint32_t number = (uint32_t)((uintptr_t)p - (uintptr_t)page->start) / block_size;
-  const uintptr_t start = (uintptr_t)page->start + number * block_size;
-  // Behind the last block of the page no bit is ever set.
-  const bool live = MI_HAS_LIVE_BITS ? _mi_hard_live_test(page->live, _mi_page_live_index(page, (const void*)start))
-                                     : number < page->reserved;
-  return (mi_extent_t){.start = start, .size = block_size, .live = live};
+  const uint32_t offset = (uint32_t)((uintptr_t)p - (uintptr_t)page->start);
+  const uint32_t inside = offset % block_size;
+  // A block starts at a granule. Behind the last block of the page no bit is ever set.
+  const bool live = MI_HAS_LIVE_BITS ? _mi_hard_live_test(page->live, (uint64_t)(offset - inside) >> page->granule_shift)
+                                     : offset / block_size < page->reserved;
+  return (mi_extent_t){.start = (uintptr_t)p - inside, .size = block_size, .live = live};
 }
 
 // Reports the bytes if they are not the program's. True: they may be touched.

@@ -4,8 +4,8 @@
 // Invariants: what would be reported goes to a counter, and the process goes on.
 #include "src/alloc/bounds.h"
 
-#include "mimalloc.h"
 #include "src/alloc/alloc.h"
+#include "src/sys/log.h"
 #include "src/sys/options.h"
 #include "test/lib/test.h"
 
@@ -63,11 +63,11 @@ MI_TEST(extents) {
     uint8_t* p[N];
     const size_t count = mi_bounds_test_sizes[k] > 100000 ? 10 : N;
     for (size_t i = 0; i < count; i++) {
-      p[i] = mi_malloc(mi_bounds_test_sizes[k]);
+      p[i] = _mi_alloc(mi_bounds_test_sizes[k]);
       MI_REQUIRE(p[i] != NULL);
     }
     for (size_t i = 0; i < count; i++) {
-      const size_t usable = mi_usable_size(p[i]);
+      const size_t usable = _mi_usable_size(p[i]);
       const size_t step = usable < 5000 ? 1 : 997;
       for (size_t at = 0; at < usable; at += step) {
         mi_page_t* const page = _mi_page_map_find(p[i] + at);
@@ -78,7 +78,7 @@ MI_TEST(extents) {
       }
       MI_CHECK_EQ(_mi_bounds_room(p[i] + usable - 1), 1);
     }
-    for (size_t i = 0; i < count; i++) mi_free(p[i]);
+    for (size_t i = 0; i < count; i++) _mi_free(p[i]);
   }
 }
 
@@ -90,12 +90,12 @@ static void mi_bounds_test_count(int err, void* arg) {
 }
 
 MI_TEST(reports) {
-  mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_IGNORE);
-  mi_register_error(&mi_bounds_test_count, NULL);
-  uint8_t* const p = mi_malloc(100);
-  uint8_t* const keep = mi_malloc(100);
+  _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_IGNORE);
+  _mi_log_register_error(&mi_bounds_test_count, NULL);
+  uint8_t* const p = _mi_alloc(100);
+  uint8_t* const keep = _mi_alloc(100);
   MI_REQUIRE(p != NULL && keep != NULL);
-  const size_t usable = mi_usable_size(p);
+  const size_t usable = _mi_usable_size(p);
   const int saved = errno;
   errno = 77;
   MI_CHECK(_mi_bounds_allow(p, usable, "call", true));
@@ -106,7 +106,7 @@ MI_TEST(reports) {
   MI_CHECK_EQ(mi_bounds_test_errors[EFAULT], 1);
   MI_CHECK(!_mi_bounds_allow(p + 50, SIZE_MAX, "call", false));
   MI_CHECK_EQ(mi_bounds_test_errors[EFAULT], 2);
-  mi_free(p);
+  _mi_free(p);
   if (MI_HAS_LIVE_BITS) {
     MI_CHECK(_mi_bounds_allow(p + 16, 0, "call", true));
     MI_CHECK(!_mi_bounds_allow(p + 16, 1, "call", true));
@@ -115,12 +115,12 @@ MI_TEST(reports) {
   }
   MI_CHECK_EQ(errno, 77);
   errno = saved;
-  mi_free(keep);
+  _mi_free(keep);
 }
 
 // Behind the last block of a page there is room that is nobody's.
 MI_TEST(tail_of_a_page) {
-  uint8_t* const p = mi_malloc(112);
+  uint8_t* const p = _mi_alloc(112);
   MI_REQUIRE(p != NULL);
   mi_page_t* const page = _mi_page_map_find(p);
   uint8_t* const tail = page->start + page->reserved * page->block_size;
@@ -129,21 +129,21 @@ MI_TEST(tail_of_a_page) {
   MI_CHECK_EQ(_mi_bounds_room(tail), 0);
   MI_CHECK(!_mi_bounds_allow(tail, 1, "call", true));
   MI_CHECK_EQ(mi_bounds_test_errors[EFAULT], before + 1);
-  mi_free(p);
+  _mi_free(p);
 }
 
 // A single that was handed out at an address inside it: what is before that is nobody's.
 MI_TEST(before_a_single) {
-  uint8_t* const p = mi_malloc_aligned_at(1000000, 4096, 16);
+  uint8_t* const p = _mi_alloc_aligned(NULL, 1000000, 4096, 16, false);
   MI_REQUIRE(p != NULL);
   mi_page_t* const page = _mi_page_map_find(p);
   MI_REQUIRE(page != NULL && _mi_page_is_single(page) && p > page->start);
   const int before = mi_bounds_test_errors[EFAULT];
-  MI_CHECK(_mi_bounds_allow(p, mi_usable_size(p), "call", true));
-  MI_CHECK(!_mi_bounds_allow(p, mi_usable_size(p) + 1, "call", true));
+  MI_CHECK(_mi_bounds_allow(p, _mi_usable_size(p), "call", true));
+  MI_CHECK(!_mi_bounds_allow(p, _mi_usable_size(p) + 1, "call", true));
   MI_CHECK(!_mi_bounds_allow(p - 1, 1, "call", true));
   MI_CHECK_EQ(mi_bounds_test_errors[EFAULT], before + 2);
-  mi_free(p);
+  _mi_free(p);
 }
 
 MI_TEST(not_ours) {

@@ -6,6 +6,7 @@
 // allocator itself copies goes to __wrap_memcpy and its kin (the linker's --wrap), which check nothing.
 #define _GNU_SOURCE  // RTLD_NEXT
 #include <dlfcn.h>
+#undef _GNU_SOURCE
 
 #include "src/alloc/bounds.h"
 #include "src/base/bits.h"
