@@ -4,6 +4,7 @@
 // Invariants: prints `pointer 0x...` of the address that the call is given before it makes the call; the other side of a copy is static memory.
 // Flags: -fno-builtin
 #define _GNU_SOURCE 1
+#undef _FORTIFY_SOURCE  // the names as they are written
 #include <malloc.h>
 #include <strings.h>
 #include <wchar.h>

@@ -4,6 +4,7 @@
 // Invariants: every call is legal; what it is to do is worked out byte by byte.
 // Flags: -pthread -fno-builtin
 #define _GNU_SOURCE 1
+#undef _FORTIFY_SOURCE  // the names as they are written
 #include <malloc.h>
 #include <pthread.h>
 #include <strings.h>
@@ -44,7 +45,8 @@ static void round_of(uint64_t* seed, unsigned kind) {
   b.from = (unsigned char*)malloc(b.room);
   MI_REQUIRE(b.to != NULL && b.from != NULL);
   b.room = malloc_usable_size(b.to);
-  MI_REQUIRE(malloc_usable_size(b.from) >= b.room);
+  // The same under ours; other allocators differ.
+  if (malloc_usable_size(b.from) < b.room) b.room = malloc_usable_size(b.from);
   b.wanted = (unsigned char*)malloc(b.room);
   MI_REQUIRE(b.wanted != NULL);
   fill(b.to, b.room, seed);
