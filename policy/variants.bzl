@@ -8,9 +8,11 @@
     copts, linkopts
               instrumentation only. What a variant does is never said here, but in its profile
     tags      of all its targets
+    parts     units that only its shared library has, names of PARTS in policy/build/variant.bzl. They follow from the profile's
+              constants, which the units assert and test/lint/profiles.py compares
 """
 
-def _variant(name, short, stem, profile, shipped = True, copts = [], linkopts = [], tags = []):
+def _variant(name, short, stem, profile, shipped = True, copts = [], linkopts = [], tags = [], parts = []):
     return struct(
         name = name,
         short = short,
@@ -20,6 +22,7 @@ def _variant(name, short, stem, profile, shipped = True, copts = [], linkopts = 
         copts = copts,
         linkopts = linkopts,
         tags = tags if shipped else tags + ["manual"],
+        parts = parts,
     )
 
 # The interface version that the SONAME carries, and the file name's suffix below it.
@@ -28,9 +31,9 @@ SOMINOR = "0"
 
 VARIANTS = [
     _variant("mimalloc", "release", "mimalloc", "release"),
-    _variant("mimalloc_secure", "secure", "mimalloc-secure", "secure"),
-    _variant("mimalloc_strict", "strict", "mimalloc-strict", "strict"),
-    _variant("mimalloc_debug", "debug", "mimalloc-debug", "debug"),
+    _variant("mimalloc_secure", "secure", "mimalloc-secure", "secure", parts = ["copies"]),
+    _variant("mimalloc_strict", "strict", "mimalloc-strict", "strict", parts = ["copies"]),
+    _variant("mimalloc_debug", "debug", "mimalloc-debug", "debug", parts = ["copies"]),
 ]
 
 # Internals of a variant compiled with a sanitizer of the compiler. There is no library of these, only tests that are linked with them.

@@ -59,7 +59,7 @@ def mi_layer(name, srcs = None, hdrs = None, deps = [], exclude = [], copts = []
             native.glob(["**/*.def", "**/*.inc"], allow_empty = True),
         )
 
-def mi_layer_part(name, layer, srcs, deps = [], copts = []):
+def mi_layer_part(name, layer, srcs, deps = [], copts = [], hdrs = [], variants = ALL):
     """Units of a layer's folder that not every user of the layer wants linked: `:<name>_<variant>`, on top of the layer itself.
 
     Args:
@@ -68,7 +68,9 @@ def mi_layer_part(name, layer, srcs, deps = [], copts = []):
       srcs: its units
       deps: names of layers before the layer
       copts: more flags
+      hdrs: what its units include of their own
+      variants: rows of policy/variants.bzl
     """
     _checked(layer, deps)
-    for v in ALL:
-        _library(name, v, layer, srcs, [], deps, [":%s_%s" % (layer, v.short)], copts, [])
+    for v in variants:
+        _library(name, v, layer, srcs, [], deps, [":%s_%s" % (layer, v.short)], copts, hdrs)

@@ -7,6 +7,16 @@ load("//policy:variants.bzl", "SOMINOR", "SOVERSION")
 load("//policy/build:copts.bzl", "SHARED_LINKOPTS", "SHARED_STRICT_LINKOPTS")
 load("//policy/build:layer.bzl", "layer_target")
 
+# What a shared library may have besides the layers: `%s` stands for the variant's short name. `wrap`: names it defines that units of the
+# layers, or the compiler in them, call for their own work; these calls go to __wrap_<name>.
+PARTS = {
+    "copies": struct(
+        library = "//src/api:copies_%s",
+        exports = "//src/api:shared/copies.map",
+        wrap = ["memcpy", "memmove", "memset"],
+    ),
+}
+
 VariantInfo = provider(
     doc = "The artifacts of a variant.",
     fields = {
@@ -45,7 +55,19 @@ def _variant_impl(ctx):
     # What the command line adds to every link: --linkopt, for a sanitizer mostly.
     user_linkopts = ctx.fragments.cpp.linkopts
     sanitized = [o for o in user_linkopts if o.startswith("-fsanitize")]
-    exports = ctx.file.exports
+
+    # One version script: the names of parts come before its `local`.
+    exports = ctx.actions.declare_file("_joined/%s.map" % stem)
+    ctx.actions.run_shell(
+        command = """out="$1" map="$2"; shift 2
+{ sed '/^  local:/,$d' "$map"; cat /dev/null "$@"; sed -n '/^  local:/,$p' "$map"; } > "$out" """,
+        arguments = [exports.path, ctx.file.exports.path] + [f.path for f in ctx.files.part_exports],
+        inputs = [ctx.file.exports] + ctx.files.part_exports,
+        outputs = [exports],
+        mnemonic = "MiExports",
+        progress_message = "Listing the names of lib%s.so" % stem,
+    )
+    part_objects = [o for o in _objects(ctx.attr.parts) if o not in objects]
 
     real = ctx.actions.declare_file("lib%s.so.%s.%s" % (stem, SOVERSION, SOMINOR))
     soname = "lib%s.so.%s" % (stem, SOVERSION)
@@ -54,7 +76,8 @@ def _variant_impl(ctx):
     link.add("-o", real)
     link.add("-Wl,-soname," + soname)
     link.add(exports, format = "-Wl,--version-script=%s")
-    link.add_all(objects)
+    link.add_all(objects + part_objects)
+    link.add_all(ctx.attr.wrap, format_each = "-Wl,--wrap=%s")
     link.add_all(ctx.attr.linkopts)
 
     # The run time of a sanitizer comes with the program, so its symbols are open here.
@@ -63,7 +86,7 @@ def _variant_impl(ctx):
     ctx.actions.run(
         executable = toolchain.compiler_executable,
         arguments = [link],
-        inputs = depset(objects + [exports], transitive = [toolchain.all_files]),
+        inputs = depset(objects + part_objects + [exports], transitive = [toolchain.all_files]),
         outputs = [real],
         use_default_shell_env = True,
         mnemonic = "MiSharedLibrary",
@@ -157,6 +180,7 @@ def _variant_impl(ctx):
             soname = depset([links[0]]),
             archive = depset([archive]),
             object = depset([object]),
+            exports = depset([exports]),
         ),
     ]
 
@@ -169,7 +193,7 @@ cc_library = rule(
             providers = [CcInfo],
         ),
         "exports": attr.label(
-            doc = "version script: the names that the shared library shows",
+            doc = "version script: the names that every shared library shows",
             allow_single_file = True,
             mandatory = True,
         ),
@@ -178,6 +202,15 @@ cc_library = rule(
             providers = [CcInfo],
         ),
         "linkopts": attr.string_list(),
+        "part_exports": attr.label_list(
+            doc = "names that the parts add to the version script",
+            allow_files = True,
+        ),
+        "parts": attr.label_list(
+            doc = "units of the shared library alone",
+            providers = [CcInfo],
+        ),
+        "wrap": attr.string_list(doc = "names that the parts define, and that the other units find as __wrap_<name>"),
         "stem": attr.string(mandatory = True),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
@@ -224,8 +257,11 @@ def mi_variant(v):
         exports = "//src/api:exports.map",
         headers = "//include:headers",
         linkopts = v.linkopts,
+        part_exports = [PARTS[part].exports for part in v.parts],
+        parts = [PARTS[part].library % v.short for part in v.parts],
         tags = v.tags,
         visibility = ["//visibility:public"],
+        wrap = [name for part in v.parts for name in PARTS[part].wrap],
         deps = [
             layer_target("api", v.short),
             "//src/api:override_" + v.short,
@@ -237,7 +273,7 @@ def mi_variant(v):
         tags = v.tags,
         visibility = ["//visibility:public"],
     )
-    for group in ["shared", "soname", "archive", "object"]:
+    for group in ["shared", "soname", "archive", "object", "exports"]:
         native.filegroup(
             name = "%s_%s" % (v.name, group),
             srcs = [":" + v.name],

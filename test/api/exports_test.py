@@ -1,6 +1,6 @@
-# Owns: that what a shared library shows is the list of exports.map, and that headers, list and header tests agree.
+# Owns: that what a shared library shows is its list of names, and that headers, list and header tests agree.
 # May include: the Python library; nm.
-# Called by: the test exports of each variant: exports_test.py <library.so> <exports.map> <header_calls.h> <public header>...
+# Called by: the test exports of each variant: exports_test.py <library.so> <version script> <header_calls.h> <public header>...
 # Invariants: prints what differs, nothing else.
 import re
 import subprocess

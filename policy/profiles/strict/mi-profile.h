@@ -20,6 +20,8 @@ enum {
   MI_HAS_SIZED_FREE = 2,
   // The call that made each block, and its alignment, are kept out of line and compared with the call that frees it.
   MI_HAS_FAMILY = 1,
+  // memcpy and its kin are checked against the bounds of blocks: 0 no, 1 with option checked_copies, 2 unless it is off.
+  MI_HAS_CHECKED_COPIES = 2,
   // A violation aborts the process (0: it is reported and the call ignored). MIMALLOC_ON_VIOLATION overrides it.
   MI_VIOLATION_ABORTS = 1,
   // Which assertions run: 0 none, 1 cheap, 2 internal, 3 expensive.
