@@ -5,6 +5,7 @@
 //   that is used wrongly ends with 2. Which it was is decided by the program alone, and does not depend on the allocator.
 #pragma once
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -199,4 +200,50 @@ static MI_TEST_UNUSED size_t attack_neighbours(const attack_row_t* row, size_t r
   }
   mi_test_say("no %zu blocks stand beside each other", run);
   _exit(2);
+}
+
+// Looks through all memory
+
+// The places of a word in writable memory, but for the program's own data and its stack. Of memory that was never touched
+// nothing is read; reading is done by the kernel, so that nothing faults.
+static MI_TEST_UNUSED size_t attack_find(uintptr_t word, uintptr_t* found, size_t max) {
+  enum { OS_PAGE = 4096,
+         AT_ONCE = 1024 };
+  static struct {
+    uintptr_t lo, hi;
+  } range[512];
+  static char line[1024];
+  static unsigned char there[AT_ONCE];
+  static uintptr_t words[OS_PAGE / sizeof(uintptr_t)];
+  size_t ranges = 0, count = 0;
+  FILE* const f = fopen("/proc/self/maps", "r");
+  MI_REQUIRE(f != NULL);
+  while (ranges < 512 && fgets(line, sizeof(line), f) != NULL) {
+    unsigned long lo, hi;
+    char mode[8];
+    if (sscanf(line, "%lx-%lx %7s", &lo, &hi, mode) != 3 || mode[0] != 'r' || mode[3] != 'p' || strchr(line, '[') != NULL) continue;
+    const uintptr_t own = (uintptr_t)&attack_fault_lo, code = (uintptr_t)&attack_on_fault;
+    if ((lo <= own && hi > own) || (lo <= code && hi > code)) continue;
+    range[ranges].lo = lo;
+    range[ranges++].hi = hi;
+  }
+  fclose(f);
+  const int fd = open("/proc/self/mem", O_RDONLY);
+  MI_REQUIRE(fd >= 0);
+  for (size_t i = 0; i < ranges; i++) {
+    for (uintptr_t at = range[i].lo; at < range[i].hi && count < max; at += OS_PAGE) {
+      const size_t k = (at - range[i].lo) / OS_PAGE % AT_ONCE;
+      if (k == 0) {
+        const size_t left = range[i].hi - at;
+        memset(there, 0, sizeof(there));
+        mincore((void*)at, left < sizeof(there) * OS_PAGE ? left : sizeof(there) * OS_PAGE, there);
+      }
+      if ((there[k] & 1) == 0 || pread(fd, words, sizeof(words), (off_t)at) != (ssize_t)sizeof(words)) continue;
+      for (size_t n = 0; n < sizeof(words) / sizeof(words[0]) && count < max; n++) {
+        if (words[n] == word) found[count++] = at + n * sizeof(uintptr_t);
+      }
+    }
+  }
+  close(fd);
+  return count;
 }

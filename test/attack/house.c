@@ -57,7 +57,7 @@ static void enlarge(size_t size) {
 static void force(void) {
   char* const last = attack_get(24);
   attack_word_write(last + 24, UINTPTR_MAX);
-  char* const target = (char*)global_words;
+  char* const target = (char*)mi_test_hide(global_words);
   char* const p = (char*)malloc(mi_test_hide_size((size_t)(target - last - 64)));
   (void)p;
   char* const q = attack_get(256);

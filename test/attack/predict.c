@@ -25,6 +25,13 @@ static uintptr_t look(const char* what) {
   if (strcmp(what, "to-large") == 0) return (uintptr_t)p - (uintptr_t)attack_get((size_t)3 << 20);
   if (strcmp(what, "to-huge") == 0) return (uintptr_t)p - (uintptr_t)attack_get((size_t)80 << 20);
   if (strcmp(what, "to-other-thread") == 0) return (uintptr_t)p - (uintptr_t)attack_run_thread(alloc_in_thread, NULL);
+  if (strcmp(what, "to-metadata") == 0) {
+    // Where the allocator keeps the address of the unit of 64 KiB that the block lies in.
+    uintptr_t found[1] = {0};
+    // What is not found cannot be predicted either; release shows that it is found.
+    if (attack_find((uintptr_t)p & ~(uintptr_t)0xffff, found, 1) == 0) return (uintptr_t)getpid();
+    return (uintptr_t)p - found[0];
+  }
   if (strcmp(what, "order") == 0) {
     // Where the next 12 lie, seen from the first.
     uintptr_t mixed = 0;

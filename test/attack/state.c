@@ -5,15 +5,10 @@
 // Flags: -pthread -fno-builtin -ldl
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
-#include <fcntl.h>
 
 #include "test/attack/attack.h"
 
-enum { PURGE_DELAY = 15,  // number of an option that takes any value
-       FOUND_MAX = 64 };
-
-static uintptr_t* found[FOUND_MAX];
-static size_t found_count;
+enum { PURGE_DELAY = 15 };  // number of an option that takes any value
 
 static void rightful(int err, void* arg) {
   (void)err;
@@ -26,46 +21,13 @@ static void evil(int err, void* arg) {
   attack_end(true);
 }
 
-// Finds a word in readable memory outside the program's own image and stack.
-static void find(uintptr_t word) {
-  static struct {
-    uintptr_t lo, hi;
-  } range[512];
-  size_t count = 0;
-  static char line[1024];
-  FILE* const f = fopen("/proc/self/maps", "r");
-  MI_REQUIRE(f != NULL);
-  while (count < 512 && fgets(line, sizeof(line), f) != NULL) {
-    unsigned long lo, hi;
-    char mode[8];
-    if (sscanf(line, "%lx-%lx %7s", &lo, &hi, mode) != 3 || mode[0] != 'r' || mode[3] != 'p' || strstr(line, "[") != NULL) continue;
-    if (lo <= (uintptr_t)&found && hi > (uintptr_t)&found) continue;
-    if (lo <= (uintptr_t)&rightful && hi > (uintptr_t)&rightful) continue;
-    range[count].lo = lo;
-    range[count++].hi = hi;
-  }
-  fclose(f);
-  for (size_t i = 0; i < count; i++) {
-    for (uintptr_t at = range[i].lo; at < range[i].hi; at += 4096) {
-      unsigned char there = 1;
-      // What was never touched holds nothing, and much is reserved.
-      if (mincore((void*)at, 4096, &there) != 0 || (there & 1) == 0) continue;
-      static uintptr_t words[512];
-      const int fd = open("/proc/self/mem", O_RDONLY);
-      const ssize_t n = pread(fd, words, sizeof(words), (off_t)at);
-      close(fd);
-      for (size_t k = 0; n == (ssize_t)sizeof(words) && k < 512; k++) {
-        if (words[k] == word && found_count < FOUND_MAX) found[found_count++] = (uintptr_t*)at + k;
-      }
-    }
-  }
-}
-
-static void overwrite_all(uintptr_t word) {
+static void overwrite_all(uintptr_t old, uintptr_t word) {
+  static uintptr_t found[64];
+  const size_t found_count = attack_find(old, found, 64);
   MI_REQUIRE(found_count > 0);
   for (size_t i = 0; i < found_count; i++) {
-    attack_expect_fault(found[i], found[i] + 1);
-    attack_word_write(found[i], word);
+    attack_expect_fault((void*)found[i], (void*)(found[i] + sizeof(word)));
+    attack_word_write((void*)found[i], word);
   }
 }
 
@@ -81,8 +43,7 @@ int main(int argc, char** argv) {
   if (strcmp(how, "error-function") == 0) {
     void (*const set)(void (*)(int, void*), void*) = (void (*)(void (*)(int, void*), void*))(uintptr_t)symbol("mi_register_error");
     set(rightful, NULL);
-    find((uintptr_t)&rightful);
-    overwrite_all((uintptr_t)&evil);
+    overwrite_all((uintptr_t)&rightful, (uintptr_t)&evil);
     free(attack_announce(stack_bytes + 16));
     attack_end(false);
   } else if (strcmp(how, "option") == 0) {
@@ -90,8 +51,7 @@ int main(int argc, char** argv) {
     long (*const get)(int) = (long (*)(int))(uintptr_t)symbol("mi_option_get");
     const long mark = 0x5a17e0b3;
     set(PURGE_DELAY, mark);
-    find((uintptr_t)mark);
-    overwrite_all((uintptr_t)mark + 1);
+    overwrite_all((uintptr_t)mark, (uintptr_t)mark + 1);
     attack_end(get(PURGE_DELAY) == mark + 1);
   } else if (strcmp(how, "zero-size-write") == 0 || strcmp(how, "zero-size-read") == 0) {
     char* const p = attack_get(0);
