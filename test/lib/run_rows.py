@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Owns: running a table of rows (program, variants, how, expected) and judging signal, status and message of each.
 # May include: Python 3.7 and its own library only.
-# Called by: the contract, death and stress targets; by hand with --build.
+# Called by: the attack, contract, death and stress targets; by hand with --build.
 # Invariants: quiet when all is well; what could not be run is named with its reason and counted, never passed over.
 """A row is a line of a table:
 
@@ -12,12 +12,20 @@ variants  names from `release secure strict debug glibc mimalloc2`, or `ours` (t
 how       NAME=value sets the environment; and
           as=64M data=64M stack=256K   resource limits             noproc     a mount namespace without /proc
           nobody                       run as uid 65534            setuid     a set-uid root copy run as uid 65534
+          libc=2.36    only where the C library is of that version (rows of variant glibc: what it does is written for one)
           timeout=30                   seconds (default 30)        alone      not beside other rows
           nopreload                    the program opens {lib} by itself
           overcommit=2, thp=always     system settings, saved and restored; only with --system, otherwise named as not run
 expected  `exit N`, optionally followed by a regular expression that a line of stderr must match (without one stderr must be empty);
           `SIGNAL regex` for a death; `any-failure` for a control. `not /regex/` as the last thing: no line may match.
           {name} is the variant's word in messages, {ptr} the address the program printed last as `pointer 0x...`.
+          A program that is an attack says on stdout whether it reached its goal and ends accordingly; of it a row expects
+          `caught SIGNAL regex`           that death, and not a word of success before it
+          `stopped SIGNAL regex`          that death or an end as of `neutralised`, which of the two is chance
+          `neutralised regex`             that it ran to its end, said `attack: failed` and ended with 10
+          `succeeds regex`                that it said `attack: succeeded` and ended with 20
+          `out-of-scope regex`            the same of an attack that the threat model excludes from its promises
+          where the regex, a line of stderr, may be left out; without one the last three demand an empty stderr.
 In arguments {name} is the word as well, {lib} the library under test, {plugin} a shared object that holds it statically, {bin} the programs' folder.
 """
 import argparse
@@ -44,6 +52,8 @@ SETTINGS = {
     "overcommit": "/proc/sys/vm/overcommit_memory",
     "thp": "/sys/kernel/mm/transparent_hugepage/enabled",
 }
+# How an attack ends: the status, and what it says then. Known to test/attack/attack.h as well.
+REACHED = {"neutralised": (10, "attack: failed"), "succeeds": (20, "attack: succeeded"), "out-of-scope": (20, "attack: succeeded")}
 NOBODY = 65534
 CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
 MS_REC, MS_PRIVATE, MNT_DETACH = 16384, 1 << 18, 2
@@ -74,7 +84,7 @@ class Row:
             key, _, value = word.partition("=")
             if key.isupper() or "_" in key:
                 self.env[key] = value
-            elif key in LIMITS or key in SETTINGS or key in ("noproc", "nobody", "setuid", "timeout", "alone", "nopreload"):
+            elif key in LIMITS or key in SETTINGS or key in ("noproc", "nobody", "setuid", "timeout", "alone", "nopreload", "libc"):
                 self.how[key] = value
             else:
                 sys.exit("%s: unknown word %s" % (self.where, word))
@@ -195,6 +205,8 @@ def run(args, row):
         raise Skip("no --plugin (a shared object that holds the allocator) was given")
     if any("{lib}" in w for w in words) and not library:
         raise Skip("no --preload library was given")
+    if "libc" in row.how and os.confstr("CS_GNU_LIBC_VERSION") != "glibc " + row.how["libc"]:
+        raise Skip("is written for version %s of the C library" % row.how["libc"])
     scratch = None
     env = {k: v for k, v in os.environ.items() if not k.upper().startswith(("MIMALLOC_", "LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_"))}
     try:
@@ -273,6 +285,22 @@ def judge(args, row, code, out, err, hung):
     if cut:
         forbidden, expected = cut.group(1), expected[:cut.start()]
     word, _, rest = expected.partition(" ")
+    said = re.findall(r"(?m)^attack: \w+", out)
+    if word == "stopped":
+        word, rest = ("caught", rest) if code < 0 else ("neutralised", "")
+    if word == "caught":
+        if "attack: succeeded" in said:
+            return "the attack succeeded before it was caught"
+        word, _, rest = rest.partition(" ")
+    elif word in REACHED and not hung:
+        number, text = REACHED[word]
+        if code in (10, 20) and said[-1:] != ["attack: failed" if code == 10 else "attack: succeeded"]:
+            return "the attack ended with %d and did not say so" % code
+        if code in (10, 20) and code != number:
+            return "the attack %s, expected %s" % ("succeeded" if code == 20 else "failed", word)
+        if code == number and said != [text]:
+            return "the attack said %s, expected one `%s`" % (said, text)
+        word, rest = "exit", "%d %s" % (number, rest)
     for key, value in fill.items():
         rest = rest.replace(key, value)
         forbidden = forbidden.replace(key, value) if forbidden else None
