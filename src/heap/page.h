@@ -56,12 +56,15 @@ enum {
 #define MI_REMOTE_HEAD_MASK UINT64_C(0xffffff)
 #define MI_REMOTE_COUNT_SHIFT 32
 
+enum { MI_OS_GUARD_HEAD = 1,
+       MI_OS_GUARD_TAIL = 2 };
+
 struct mi_page_s {
   // Read by every free, written when the page changes hands.
   _Atomic(uintptr_t) owner;
   uint8_t* start;
   mi_live_word_t* live;
-  size_t block_size;
+  size_t block_size;  // of a single: from the start of the page to the end of what the program may use
   uint32_t reserved;  // blocks that fit
   uint8_t bin;
   uint8_t granule_shift;
@@ -88,7 +91,8 @@ struct mi_page_s {
   size_t slice_index;
   size_t slice_count;
   mi_os_block_t os;
-  uint8_t* single_start;  // what a single was handed out as
+  uint8_t* single_start;   // what a single was handed out as
+  uint8_t os_guards;       // MI_OS_GUARD_ of a single with memory of its own
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");
@@ -104,6 +108,11 @@ typedef struct mi_page_queue_s {
 extern mi_page_t _mi_page_empty;
 
 mi_inline bool _mi_page_is_single(const mi_page_t* page) { return page->bin == MI_BIN_SINGLE; }
+
+// What the program may use of a single.
+mi_inline size_t _mi_page_single_usable(const mi_page_t* page) {
+  return page->block_size - (size_t)(page->single_start - page->start);
+}
 
 mi_inline uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
   return _mi_hard_live_index((uint64_t)((uintptr_t)p - (uintptr_t)page->start), page->granule_shift);
