@@ -10,17 +10,28 @@ enum {
   MI_LARGE_HELD_MAX = 32,
   // Address space that is held, in slices.
   MI_LARGE_HELD_SLICES_MAX = 64 * MI_MIB / MI_SLICE_SIZE,
+  // The same of blocks whose memory has not been given back yet: a program that allocates large blocks again and again
+  // is to find them in the processor's caches.
+  MI_LARGE_HELD_FULL_SLICES_MAX = 2 * MI_MIB / MI_SLICE_SIZE,
   // Making a block inaccessible drops its content, and its next use pays for that with faults. So much may become so at
-  // once in a second; beyond it the first OS page does, and the rest when it is purged.
-  MI_LARGE_SEAL_BYTES_PER_SECOND = 64 * MI_MIB,
+  // once, and in a second; beyond it the first OS page does, and the rest when it is purged.
+  MI_LARGE_SEAL_BYTES_MAX = 4 * MI_MIB,
+  MI_LARGE_SEAL_BYTES_PER_SECOND = 16 * MI_MIB,
 };
 
 // Whether a block of `slices` is worth holding: a very large one would drive out all others.
 mi_inline bool _mi_hard_large_may_hold(size_t slices) { return slices <= MI_LARGE_HELD_SLICES_MAX / 2; }
 
-// Whether one of `count` held blocks has to leave before one of `slices` comes, when `held` slices are held.
-mi_inline bool _mi_hard_large_is_full(size_t count, size_t held, size_t slices) {
-  return count >= MI_LARGE_HELD_MAX || (count > 0 && held + slices > MI_LARGE_HELD_SLICES_MAX);
+typedef struct mi_large_held_s {
+  size_t count;
+  size_t slices;
+  size_t full_slices;  // of blocks whose memory has not been given back
+} mi_large_held_t;
+
+// Whether one that is held has to leave before another comes of `slices`, and of `full_slices` with its memory.
+mi_inline bool _mi_hard_large_is_full(const mi_large_held_t* held, size_t slices, size_t full_slices) {
+  return held->count >= MI_LARGE_HELD_MAX || (held->count > 0 && held->slices + slices > MI_LARGE_HELD_SLICES_MAX) ||
+      (held->full_slices > 0 && held->full_slices + full_slices > MI_LARGE_HELD_FULL_SLICES_MAX);
 }
 
 // Which of `count` held blocks, the oldest first, leaves; `random` is any number.
@@ -33,19 +44,20 @@ typedef struct mi_large_budget_s {
 
 // Takes `size` bytes off the budget, which fills up with time. False: it is used up.
 mi_inline bool _mi_hard_large_spend(mi_large_budget_t* budget, int64_t now_ms, size_t size) {
-  const int64_t full = MI_LARGE_SEAL_BYTES_PER_SECOND;
+  const int64_t full = MI_LARGE_SEAL_BYTES_MAX;
   const int64_t passed = now_ms - budget->at_ms;
   if (passed < 0 || passed >= 1000 || budget->at_ms == 0) {
     budget->left = full;
   } else {
-    budget->left += passed * (full / 1000);
+    budget->left += passed * (MI_LARGE_SEAL_BYTES_PER_SECOND / 1000);
     budget->left = budget->left > full ? full : budget->left;
   }
   budget->at_ms = now_ms;
   // One that is larger than the whole budget may use all of it.
-  if (budget->left < (size < (size_t)full ? (int64_t)size : full)) {
+  const int64_t needed = size < (size_t)full ? (int64_t)size : full;
+  if (budget->left < needed) {
     return false;
   }
-  budget->left -= size < (size_t)full ? (int64_t)size : full;
+  budget->left -= needed;
   return true;
 }

@@ -91,8 +91,8 @@ struct mi_page_s {
   size_t slice_index;
   size_t slice_count;
   mi_os_block_t os;
-  uint8_t* single_start;   // what a single was handed out as
-  uint8_t os_guards;       // MI_OS_GUARD_ of a single with memory of its own
+  uint8_t* single_start;  // what a single was handed out as
+  uint8_t os_guards;      // MI_OS_GUARD_ of a single with memory of its own
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");

@@ -58,6 +58,23 @@ void _mi_single_init(mi_page_t* page, mi_heap_t* heap, const mi_large_layout_t* 
 
 // Guards
 
+// A buffer that grows step by step gets a guard and loses it with each step. Beyond so many steps of all buffers in a while
+// the last OS page is left unused, and accessible: what lies behind has a guard before it.
+enum { MI_GROWTH_GUARDS_MAX = 64,
+       MI_GROWTH_WHILE_MS = 16 };
+
+static bool mi_single_growth_is_guarded(void) {
+  static _Atomic(int64_t) began;
+  static _Atomic(uint32_t) count;
+  const int64_t now = _mi_prim_clock_ms();
+  // Relaxed: a guard more or less is all that a race of two threads makes of it.
+  if (now - mi_atomic_load_relaxed(&began) >= MI_GROWTH_WHILE_MS) {
+    mi_atomic_store_relaxed(&began, now);
+    mi_atomic_store_relaxed(&count, 0);
+  }
+  return mi_atomic_add_relaxed(&count, 1) < MI_GROWTH_GUARDS_MAX;
+}
+
 static void mi_single_guard_os(mi_page_t* page, size_t from, size_t to, uint8_t which) {
   if (from < to && _mi_guard_set(page->start + from, to - from, 1)) {
     page->os_guards |= which;
@@ -72,8 +89,9 @@ static void mi_single_guard_tail(mi_page_t* page) {
   if (page->arena == NULL) {
     mi_single_guard_os(page, page->block_size, size, MI_OS_GUARD_TAIL);
   } else {
-    const size_t at = page->slice_index * MI_SLICE_SIZE;
-    (void)_mi_arena_guard(page->arena, at + page->block_size, at + size);
+    // One OS page, not all up to the end: what is guarded loses its memory, and who has it next pays for it with faults.
+    const size_t at = page->slice_index * MI_SLICE_SIZE + page->block_size;
+    (void)_mi_arena_guard(page->arena, at, at + _mi_os_page_size());
   }
 }
 
@@ -81,12 +99,13 @@ void _mi_single_guard(mi_page_t* page) {
   if (!MI_HAS_GUARD_PAGES) {
     return;
   }
-  const size_t head = _mi_align_down((size_t)(page->single_start - page->start), _mi_os_page_size());
+  const size_t os_page = _mi_os_page_size();
+  const size_t head = _mi_align_down((size_t)(page->single_start - page->start), os_page);
   if (page->arena == NULL) {
     mi_single_guard_os(page, 0, head, MI_OS_GUARD_HEAD);
   } else if (head > 0) {
     const size_t at = page->slice_index * MI_SLICE_SIZE;
-    (void)_mi_arena_guard(page->arena, at, at + head);
+    (void)_mi_arena_guard(page->arena, at + head - os_page, at + head);
   }
   mi_single_guard_tail(page);
 }
@@ -304,7 +323,9 @@ static bool mi_single_grow_in_arena(mi_page_t* page, size_t slices, bool* is_zer
   }
   page->memory_is_zero = page->memory_is_zero && *is_zero;
   *is_zero = *is_zero && slack_is_zero;
-  mi_single_guard_tail(page);
+  if (mi_single_growth_is_guarded()) {
+    mi_single_guard_tail(page);
+  }
   return true;
 }
 

@@ -11,6 +11,11 @@ static bool mi_slice_is_guarded(const mi_arena_t* arena, size_t index) {
   return _mi_bitmap_count(arena->guarded, index, 1) == 1;
 }
 
+// The slice at an offset in the arena.
+static bool mi_slice_is_sealed(const mi_arena_t* arena, size_t at) {
+  return _mi_bitmap_count(arena->sealed, at >> MI_SLICE_SHIFT, 1) == 1;
+}
+
 void _mi_arena_guard_last(mi_arena_t* arena, size_t index) {
   if (mi_slice_is_guarded(arena, index)) {
     return;
@@ -64,6 +69,9 @@ bool _mi_arena_unguard(mi_arena_t* arena, size_t from, size_t to) {
   }
   if (has_partial) {
     units += _mi_bitmap_count(arena->guarded, first - 1, 1);
+  }
+  if (units == 0 && !mi_slice_is_sealed(arena, from) && !mi_slice_is_sealed(arena, to - 1)) {
+    return true;
   }
   if (!_mi_guard_clear(arena->base + from, to - from, units)) {
     return false;

@@ -24,8 +24,7 @@ typedef struct mi_held_s {
 static struct {
   mi_lock_t lock;
   mi_large_budget_t budget;
-  size_t count;
-  size_t slices;
+  mi_large_held_t sum;
   mi_held_t list[MI_LARGE_HELD_MAX];  // the oldest first
 } mi_held;
 
@@ -50,11 +49,27 @@ static void mi_held_give_up(const mi_held_t* held) {
   _mi_arena_release(held->arena, held->index, held->slices, held->is_zero);
 }
 
+static size_t mi_held_full(const mi_held_t* held) { return held->is_purged ? 0 : held->slices; }
+
+// The one that leaves: one with memory, if it is memory that there is too much of.
+static size_t mi_held_choose(size_t full_slices, uint64_t random) {
+  size_t candidates[MI_LARGE_HELD_MAX];
+  size_t count = 0;
+  const bool any = full_slices == 0 || mi_held.sum.full_slices == 0;
+  for (size_t i = 0; i < mi_held.sum.count; i++) {
+    if (any || !mi_held.list[i].is_purged) {
+      candidates[count++] = i;
+    }
+  }
+  return candidates[_mi_hard_large_leaving(count, random)];
+}
+
 static mi_held_t mi_held_take(size_t i) {
   const mi_held_t held = mi_held.list[i];
-  mi_held.count--;
-  mi_held.slices -= held.slices;
-  memmove(&mi_held.list[i], &mi_held.list[i + 1], (mi_held.count - i) * sizeof(held));
+  mi_held.sum.count--;
+  mi_held.sum.slices -= held.slices;
+  mi_held.sum.full_slices -= mi_held_full(&held);
+  memmove(&mi_held.list[i], &mi_held.list[i + 1], (mi_held.sum.count - i) * sizeof(held));
   return held;
 }
 
@@ -88,12 +103,13 @@ void _mi_arena_hold(mi_arena_t* arena, size_t index, size_t slices, size_t first
     return;
   }
   _mi_lock_acquire(&mi_held.lock);
-  while (_mi_hard_large_is_full(mi_held.count, mi_held.slices, slices)) {
-    leaving[leaving_count++] = mi_held_take(_mi_hard_large_leaving(mi_held.count, random));
+  while (_mi_hard_large_is_full(&mi_held.sum, slices, mi_held_full(&held))) {
+    leaving[leaving_count++] = mi_held_take(mi_held_choose(mi_held_full(&held), random));
     random /= MI_LARGE_HELD_MAX;
   }
-  mi_held.list[mi_held.count++] = held;
-  mi_held.slices += slices;
+  mi_held.list[mi_held.sum.count++] = held;
+  mi_held.sum.slices += slices;
+  mi_held.sum.full_slices += mi_held_full(&held);
   _mi_lock_release(&mi_held.lock);
   for (size_t i = 0; i < leaving_count; i++) {
     mi_held_give_up(&leaving[i]);
@@ -108,9 +124,10 @@ void _mi_arena_held_purge(mi_arena_t* arena) {
     return;
   }
   _mi_lock_acquire(&mi_held.lock);
-  for (size_t i = 0; i < mi_held.count; i++) {
+  for (size_t i = 0; i < mi_held.sum.count; i++) {
     if (mi_held.list[i].arena == arena && !mi_held.list[i].is_purged) {
       mi_held_seal(&mi_held.list[i]);
+      mi_held.sum.full_slices -= mi_held.list[i].is_purged ? mi_held.list[i].slices : 0;
     }
   }
   _mi_lock_release(&mi_held.lock);
@@ -120,7 +137,7 @@ void _mi_arena_held_release(void) {
   mi_held_t leaving[MI_LARGE_HELD_MAX];
   size_t count = 0;
   _mi_lock_acquire(&mi_held.lock);
-  while (mi_held.count > 0) {
+  while (mi_held.sum.count > 0) {
     leaving[count++] = mi_held_take(0);
   }
   _mi_lock_release(&mi_held.lock);
@@ -131,14 +148,13 @@ void _mi_arena_held_release(void) {
 
 size_t _mi_arena_held_slices(void) {
   _mi_lock_acquire(&mi_held.lock);
-  const size_t slices = mi_held.slices;
+  const size_t slices = mi_held.sum.slices;
   _mi_lock_release(&mi_held.lock);
   return slices;
 }
 
 void _mi_arena_held_forget(void) {
-  mi_held.count = 0;
-  mi_held.slices = 0;
+  mi_held.sum = (mi_large_held_t){0, 0, 0};
 }
 
 void _mi_arena_held_fork_prepare(void) { _mi_lock_acquire(&mi_held.lock); }
