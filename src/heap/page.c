@@ -285,7 +285,12 @@ void _mi_page_report_corrupt(mi_page_t* page, const void* block) {
              (void*)page->start, block);
 }
 
-// The page whose metadata stands at or before slice `index` and whose slices hold p. In use or, if `stale`, gone.
+static bool mi_page_has_block_at(const mi_page_t* page, const void* p) {
+  return _mi_page_is_single(page) ? page->single_start == p : _mi_page_block_of(page, p) == p;
+}
+
+// The page whose metadata stands at or before slice `index` and whose slices hold p. In use or, if `stale`, gone with a block
+// that began at p.
 static mi_page_t* mi_page_at_slice(const mi_arena_t* arena, size_t index, const void* p, bool stale) {
   for (size_t back = 0; back <= index; back++) {
     const size_t head = index - back;
@@ -296,7 +301,8 @@ static mi_page_t* mi_page_at_slice(const mi_arena_t* arena, size_t index, const 
     }
     mi_page_t* const page = _mi_arena_page_meta(arena, head);
     if ((in_use || stale) && page->start != NULL &&
-        (uintptr_t)p - (uintptr_t)page->start < page->slice_count * MI_SLICE_SIZE) {
+        (uintptr_t)p - (uintptr_t)page->start < page->slice_count * MI_SLICE_SIZE &&
+        (!stale || mi_page_has_block_at(page, p))) {
       return page;
     }
     if (in_use) {
@@ -323,7 +329,5 @@ bool _mi_page_was_block(const void* p) {
   if (arena == NULL) {
     return _mi_single_was(p);
   }
-  const mi_page_t* const page =
-      mi_page_at_slice(arena, (size_t)((const uint8_t*)p - arena->base) >> MI_SLICE_SHIFT, p, true);
-  return page != NULL && (_mi_page_is_single(page) ? page->single_start == p : _mi_page_block_of(page, p) == p);
+  return mi_page_at_slice(arena, (size_t)((const uint8_t*)p - arena->base) >> MI_SLICE_SHIFT, p, true) != NULL;
 }
