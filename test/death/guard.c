@@ -22,7 +22,8 @@ static volatile char* get(void) {
 }
 
 // How far a page of blocks of this size reaches.
-static size_t page_size_of(size_t n) { return n <= 8192 ? 65536 : n <= 65536 ? 524288 : 4194304; }
+static size_t page_size_of(size_t n) { return n <= 8192 ? 65536 : n <= 65536 ? 524288
+                                                                             : 4194304; }
 
 static void write_on(volatile char* p, size_t n) {
   for (size_t i = 0; i < n; i++) p[i] = 2;
