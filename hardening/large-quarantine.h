@@ -19,8 +19,11 @@ enum {
   MI_LARGE_SEAL_BYTES_PER_SECOND = 16 * MI_MIB,
 };
 
-// Whether a block of `slices` is worth holding: a very large one would drive out all others.
-mi_inline bool _mi_hard_large_may_hold(size_t slices) { return slices <= MI_LARGE_HELD_SLICES_MAX / 2; }
+// Whether a block of `slices`, `full_slices` of them with their memory, is worth holding: a very large one would drive out
+// all others.
+mi_inline bool _mi_hard_large_may_hold(size_t slices, size_t full_slices) {
+  return slices <= MI_LARGE_HELD_SLICES_MAX / 2 && full_slices <= MI_LARGE_HELD_FULL_SLICES_MAX / 2;
+}
 
 typedef struct mi_large_held_s {
   size_t count;

@@ -90,15 +90,14 @@ void _mi_arena_hold(mi_arena_t* arena, size_t index, size_t slices, size_t first
   mi_held_t held = {arena, index, slices, false, false};
   mi_held_t leaving[MI_LARGE_HELD_MAX];
   size_t leaving_count = 0;
-  const bool may_hold = _mi_hard_large_may_hold(slices) && _mi_guard_is_enabled();
-  if (_mi_guard_is_enabled() && (may_hold || !_mi_guard_are_mappings())) {
+  if (_mi_guard_is_enabled() && (_mi_hard_large_may_hold(slices, 0) || !_mi_guard_are_mappings())) {
     if (mi_held_may_seal(slices)) {
       mi_held_seal(&held);
     } else {
       (void)_mi_arena_guard(arena, index * MI_SLICE_SIZE + first, index * MI_SLICE_SIZE + first_end);
     }
   }
-  if (!may_hold) {
+  if (!_mi_guard_is_enabled() || !_mi_hard_large_may_hold(slices, mi_held_full(&held))) {
     mi_held_give_up(&held);
     return;
   }

@@ -30,7 +30,8 @@ MI_TEST(bounds) {
         _mi_hard_large_is_full(&mi_large_quarantine_test_bounds[i].held, slices, mi_large_quarantine_test_bounds[i].full_slices);
     MI_CHECK_MSG(is_full == mi_large_quarantine_test_bounds[i].is_full, "row %zu", i);
   }
-  MI_CHECK(_mi_hard_large_may_hold(512) && !_mi_hard_large_may_hold(513));
+  MI_CHECK(_mi_hard_large_may_hold(512, 0) && !_mi_hard_large_may_hold(513, 0));
+  MI_CHECK(_mi_hard_large_may_hold(16, 16) && !_mi_hard_large_may_hold(17, 17));
 }
 
 MI_TEST(one_of_the_older_half_leaves) {
