@@ -648,6 +648,7 @@ typedef enum mi_option_e {
   mi_option_minimal_purge_size = 44,             // KiB that are purged at least; 0 the system's page size
   mi_option_arena_max_object_size = 45,          // KiB of the largest block that is placed in an arena
   mi_option_on_violation = 64,                   // 0 abort, 1 report, 2 ignore: what follows the report of bad use
+  mi_option_guard_pages = 65,                    // 0 none, 1 the cheapest means the system has, 2 by mappings only
   mi_option_checked_copies = 66,                 // check memcpy and its kin against the bounds of blocks; read at start
   mi_option_family_check = 80,                   // 0 as on_violation, 1 report, 2 ignore: a free by another family
   mi_option_backtrace = 90,                      // so many calls are listed below a report of bad use

@@ -48,8 +48,9 @@ void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t off
   if (align <= MI_BLOCK_ALIGN) {
     return _mi_theap_alloc(theap, size, zero);
   }
-  if (mi_likely(align <= MI_SLICE_SIZE)) {
-    return _mi_theap_alloc(theap, _mi_align_up(_mi_max(size, 1), align), zero);
+  const size_t rounded = _mi_align_up(_mi_max(size, 1), align);
+  if (mi_likely(align <= MI_SLICE_SIZE && rounded <= MI_LARGE_BLOCK_MAX)) {
+    return _mi_theap_alloc(theap, rounded, zero);
   }
   return _mi_theap_alloc_single(theap != NULL ? theap : _mi_theap_default(), size, align, zero);
 }

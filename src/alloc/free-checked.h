@@ -23,7 +23,7 @@ _Static_assert((int)MI_FAMILY_COUNT <= (int)MI_FREE_SIZED, "a family has no room
 // Not in pages where blocks were handed out at addresses inside them.
 mi_inline size_t _mi_block_request(const mi_page_t* page, const void* p) {
   (void)p;
-  return page->block_size;
+  return _mi_page_is_single(page) ? _mi_page_single_usable(page) : page->block_size;
 }
 
 mi_inline size_t _mi_block_request_spread(const mi_page_t* page) {

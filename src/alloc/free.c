@@ -19,8 +19,9 @@ static const char* mi_page_kind_of(const mi_page_t* page) { return _mi_page_is_s
 
 // An address in a page in use that is no live block: freed already, or inside a block.
 static void mi_report_in_page(const mi_page_t* page, const void* p, const char* what) {
-  const void* const block = _mi_page_block_of(page, p);
   const bool single = _mi_page_is_single(page);
+  const void* const block = single ? page->single_start : _mi_page_block_of(page, p);
+  const size_t size = single ? _mi_page_single_usable(page) : page->block_size;
   const size_t thread = _mi_thread_number();
   const bool live = single || (MI_HAS_LIVE_BITS && _mi_hard_live_test(page->live, _mi_page_live_index(page, block)));
   // Where a block may have been handed out at an address inside it, any address in a free one may have been that.
@@ -28,13 +29,13 @@ static void mi_report_in_page(const mi_page_t* page, const void* p, const char* 
   if (handed_out && _mi_page_was_listed(page, p)) {
     const mi_violation_t kind = what == NULL ? MI_VIOLATION_double_free : MI_VIOLATION_use_after_free;
     _mi_report(kind, "pointer %p is a free %s of %zu bytes (page %p, class %u, thread %zu), %s", p,
-               mi_page_kind_of(page), page->block_size, (void*)page->start, page->bin, thread,
+               mi_page_kind_of(page), size, (void*)page->start, page->bin, thread,
                what == NULL ? "freed again" : what);
     return;
   }
-  if (live) {
+  if (live && (uintptr_t)p >= (uintptr_t)block) {
     _mi_report(MI_VIOLATION_interior_free, "pointer %p is %zu bytes into a %s of %zu bytes at %p (page %p, thread %zu), %s",
-               p, (size_t)((uintptr_t)p - (uintptr_t)block), mi_page_kind_of(page), page->block_size, block,
+               p, (size_t)((uintptr_t)p - (uintptr_t)block), mi_page_kind_of(page), size, block,
                (void*)page->start, thread, what == NULL ? "freed" : what);
     return;
   }
@@ -165,7 +166,7 @@ size_t _mi_usable_size_for(const void* p, const char* what) {
     return 0;
   }
   if (_mi_page_is_single(page)) {
-    return page->block_size - (size_t)(page->single_start - page->start);
+    return _mi_page_single_usable(page);
   }
   if (mi_likely(!page->has_interior)) {
     return page->block_size;

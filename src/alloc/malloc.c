@@ -71,6 +71,9 @@ void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero) {
   return _mi_theap_alloc_slow(theap, size, zero);
 }
 
-size_t _mi_good_size(size_t size) { return _mi_sizeclass_round(size); }
+size_t _mi_good_size(size_t size) {
+  // A block by itself ends where its OS page does, and begins anywhere in one: how much that leaves is not known before.
+  return MI_HAS_GUARD_PAGES && size > MI_LARGE_BLOCK_MAX ? size : _mi_sizeclass_round(size);
+}
 
 bool _mi_is_in_heap(const void* p) { return p != NULL && _mi_page_of_any(p) != NULL; }

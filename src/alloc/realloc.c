@@ -55,7 +55,7 @@ static size_t mi_realloc_room(size_t old_usable, size_t newsize) {
 // Copies to a new block, or moves OS pages where that is cheaper. NULL: the old block is as it was.
 static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t newsize, size_t align, size_t offset,
                              size_t old_usable, bool zero) {
-  if (_mi_page_is_single(page) && p == page->start && align <= MI_SLICE_SIZE && offset == 0 && newsize > old_usable &&
+  if (_mi_page_is_single(page) && align <= MI_SLICE_SIZE && offset == 0 && newsize > old_usable &&
       newsize <= MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE) {
     mi_page_t* const larger = _mi_single_move(page, newsize);
     if (larger != NULL) {
@@ -63,7 +63,7 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
         // As a copy would be, it is in the heap that the caller named.
         mi_atomic_store_relaxed(&larger->heap, mi_atomic_load_relaxed(&theap->heap));
       }
-      return larger->start;
+      return larger->single_start;
     }
   }
   // What has grown is likely to grow on. A block by itself can do so in place, by the slices behind it.

@@ -11,6 +11,7 @@
 #include "src/heap/single.h"
 #include "src/heap/theap.h"
 #include "src/prim/prim.h"
+#include "src/region/arena-quarantine.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
 #include "src/sys/stats.h"
@@ -226,9 +227,9 @@ static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, b
     return NULL;
   }
   if (zero && !is_zero) {
-    memset(page->start, 0, page->block_size);
+    memset(page->single_start, 0, _mi_page_single_usable(page));
   }
-  return page->start;
+  return page->single_start;
 }
 
 // Whether the thread is to take its next block of this class from a page that others take theirs from, too.
@@ -334,6 +335,7 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
   if (mi_unlikely(p == NULL)) {
     // What this thread keeps for reuse may be just what is missing.
     _mi_theap_collect(theap, true);
+    _mi_arena_held_release();
     _mi_arenas_purge(0, true);
     p = mi_theap_try_alloc(theap, request);
   }
@@ -341,12 +343,12 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
 }
 
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
-  const mi_request_t request = {size, MI_SLICE_SIZE, false, zero};
+  const mi_request_t request = {size, MI_BLOCK_ALIGN, false, zero};
   return mi_theap_alloc_any(theap, &request);
 }
 
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  const mi_request_t request = {_mi_max(size, 1), _mi_max(align, MI_SLICE_SIZE), true, zero};
+  const mi_request_t request = {_mi_max(size, 1), align, true, zero};
   return mi_theap_alloc_any(theap, &request);
 }
 

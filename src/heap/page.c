@@ -7,8 +7,11 @@
 
 #include <string.h>
 
+#include "hardening/large-layout.h"
 #include "src/heap/single.h"
 #include "src/heap/theap.h"
+#include "src/region/arena-guard.h"
+#include "src/region/arena-quarantine.h"
 #include "src/sys/report.h"
 #include "src/sys/stats.h"
 
@@ -189,7 +192,11 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   mi_page_t* const page = mi_page_claim_meta(&run, true);
   page->bin = (uint8_t)bin;
   page->block_size = _mi_bin_block_size(bin);
-  page->reserved = (uint32_t)(slices * MI_SLICE_SIZE / page->block_size);
+  const size_t guard = _mi_hard_guard_size(slices * MI_SLICE_SIZE, _mi_os_page_size());
+  if (guard > 0) {
+    _mi_arena_guard_last(run.arena, run.index + slices - 1);
+  }
+  page->reserved = (uint32_t)((slices * MI_SLICE_SIZE - guard) / page->block_size);
   page->granule_shift = (uint8_t)_mi_granule_shift(slices);
   page->class_spread = (uint32_t)_mi_hard_class_spread(page->block_size);
   mi_atomic_store_relaxed(&page->heap, mi_atomic_load_relaxed(&theap->heap));
@@ -209,19 +216,24 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
 }
 
 mi_page_t* _mi_page_new_single(mi_heap_t* heap, size_t size, size_t align, bool* is_zero) {
-  const size_t slices = _mi_div_up(size, MI_SLICE_SIZE);
+  const mi_large_layout_t layout = _mi_single_layout(size, align);
+  const size_t slices = layout.size / MI_SLICE_SIZE;
+  // Up to a slice the layout aligns the block, beyond it the run does.
+  const size_t lead = align > MI_SLICE_SIZE ? layout.offset / MI_SLICE_SIZE : 0;
   mi_run_t run;
   mi_page_t* page = NULL;
-  if (slices <= _mi_arena_slices_max() && align <= MI_SINGLE_ARENA_ALIGN_MAX && _mi_arena_claim(slices, align, true, &run)) {
+  if (slices <= _mi_arena_slices_max() && align <= MI_SINGLE_ARENA_ALIGN_MAX &&
+      _mi_arena_claim_led(slices, lead, _mi_max(align, MI_SLICE_SIZE), true, &run)) {
     page = mi_page_claim_meta(&run, false);
-    _mi_single_init(page, heap);
+    _mi_single_init(page, heap, &layout);
+    _mi_single_guard(page);
     page = mi_page_publish(page) ? page : NULL;
     if (page != NULL) {
       _mi_stat_increase(&_mi_stats.malloc_huge, page->block_size);
     }
   }
   if (page == NULL) {
-    page = _mi_single_new_from_os(heap, slices * MI_SLICE_SIZE, align);
+    page = _mi_single_new_from_os(heap, size, align);
   }
   if (page != NULL) {
     _mi_counter_add(&_mi_stats.malloc_huge_count, 1);
@@ -259,6 +271,12 @@ void _mi_page_release(mi_page_t* page) {
   mi_page_retract(page);
   if (page->arena == NULL) {
     _mi_single_release_to_os(page);
+    return;
+  }
+  if (MI_HAS_LARGE_QUARANTINE && _mi_page_is_single(page)) {
+    const size_t os_page = _mi_os_page_size();
+    const size_t first = _mi_align_down((size_t)(page->single_start - page->start), os_page);
+    _mi_arena_hold(page->arena, page->slice_index, page->slice_count, first, first + os_page, _mi_single_random());
     return;
   }
   _mi_arena_release(page->arena, page->slice_index, page->slice_count, false);

@@ -64,12 +64,15 @@ enum {
 
 _Static_assert(MI_PAGE_GRANULES <= 0xffff, "a page's blocks are counted in 16 bits of its remote word");
 
+enum { MI_OS_GUARD_HEAD = 1,
+       MI_OS_GUARD_TAIL = 2 };
+
 struct mi_page_s {
   // Read by every free, written when the page changes hands.
   _Atomic(uintptr_t) owner;
   uint8_t* start;
   mi_live_word_t* live;
-  size_t block_size;
+  size_t block_size;  // of a single: from the start of the page to the end of what the program may use
   uint32_t reserved;  // blocks that fit
   uint8_t bin;
   uint8_t granule_shift;
@@ -102,6 +105,7 @@ struct mi_page_s {
   size_t slice_count;
   uint8_t* single_start;  // what a single was handed out as
   _Atomic(uint8_t) single_origin;
+  uint8_t os_guards;  // MI_OS_GUARD_ of a single with memory of its own
   mi_os_block_t os;
 };
 
@@ -124,6 +128,11 @@ mi_inline uint32_t _mi_remote_count(uint64_t remote) {
 }
 
 mi_inline bool _mi_page_is_single(const mi_page_t* page) { return page->bin == MI_BIN_SINGLE; }
+
+// What the program may use of a single.
+mi_inline size_t _mi_page_single_usable(const mi_page_t* page) {
+  return page->block_size - (size_t)(page->single_start - page->start);
+}
 
 mi_inline uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
   return _mi_hard_live_index((uint64_t)((uintptr_t)p - (uintptr_t)page->start), page->granule_shift);

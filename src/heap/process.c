@@ -8,6 +8,7 @@
 #include "src/heap/orphan.h"
 #include "src/heap/single.h"
 #include "src/prim/prim.h"
+#include "src/region/arena-quarantine.h"
 #include "src/region/meta.h"
 #include "src/sys/hardening.h"
 #include "src/sys/lock.h"
@@ -83,7 +84,7 @@ bool _mi_process_init(void) {
     _mi_os_init();
     _mi_options_load();
     _mi_tls.os_tid = _mi_prim_os_thread_id();
-    if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE) {
+    if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE || MI_HAS_RANDOM_LARGE || MI_HAS_LARGE_QUARANTINE) {
       // The system is asked for randomness now: later a sandbox may forbid it.
       mi_random_t probe = {0};
       _mi_random_init(&probe);
@@ -139,6 +140,7 @@ void _mi_collect(bool force) {
   }
   _mi_thread_each_theap(force ? &mi_theap_collect_forced : &mi_theap_collect_gently);
   if (force) {
+    _mi_arena_held_release();
     _mi_arenas_purge(0, true);
   }
 }

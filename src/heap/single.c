@@ -6,6 +6,7 @@
 
 #include "src/heap/theap.h"
 #include "src/prim/prim.h"
+#include "src/region/arena-guard.h"
 #include "src/region/meta.h"
 #include "src/sys/options.h"
 #include "src/sys/stats.h"
@@ -20,10 +21,30 @@ static struct {
   size_t gone_next;
 } mi_singles;
 
-void _mi_single_init(mi_page_t* page, mi_heap_t* heap) {
+uint64_t _mi_single_random(void) {
+  if (!MI_HAS_RANDOM_LARGE && !MI_HAS_LARGE_QUARANTINE) {
+    return 0;
+  }
+  if (_mi_tls.own != NULL) {
+    return _mi_random_next(&_mi_tls.own->random);
+  }
+  mi_random_t random = {0};
+  return _mi_random_next(&random);
+}
+
+mi_large_layout_t _mi_single_layout(size_t size, size_t align) {
+  const size_t os_page = _mi_os_page_size();
+  if (align > MI_SLICE_SIZE) {
+    return _mi_hard_large_layout_at(size, MI_HAS_GUARD_PAGES ? MI_SLICE_SIZE : 0, os_page);
+  }
+  const size_t places = _mi_hard_large_places(align, os_page);
+  return _mi_hard_large_layout(size, align, places > 1 ? (size_t)(_mi_single_random() % places) : 0, os_page);
+}
+
+void _mi_single_init(mi_page_t* page, mi_heap_t* heap, const mi_large_layout_t* layout) {
   page->bin = MI_BIN_SINGLE;
-  page->single_start = page->start;
-  page->block_size = page->slice_count * MI_SLICE_SIZE;
+  page->single_start = page->start + layout->offset;
+  page->block_size = layout->end;
   page->class_spread = MI_SLICE_SIZE;
   page->reserved = 1;
   page->capacity = 1;
@@ -34,6 +55,82 @@ void _mi_single_init(mi_page_t* page, mi_heap_t* heap) {
   mi_atomic_store_relaxed(&page->remote, 0);
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);
 }
+
+// Guards
+
+// A buffer that grows step by step gets a guard and loses it with each step. Beyond so many steps of all buffers in a while
+// the last OS page is left unused, and accessible: what lies behind has a guard before it.
+enum { MI_GROWTH_GUARDS_MAX = 64,
+       MI_GROWTH_WHILE_MS = 16 };
+
+static bool mi_single_growth_is_guarded(void) {
+  static _Atomic(int64_t) began;
+  static _Atomic(uint32_t) count;
+  const int64_t now = _mi_prim_clock_ms();
+  // Relaxed: a guard more or less is all that a race of two threads makes of it.
+  if (now - mi_atomic_load_relaxed(&began) >= MI_GROWTH_WHILE_MS) {
+    mi_atomic_store_relaxed(&began, now);
+    mi_atomic_store_relaxed(&count, 0);
+  }
+  return mi_atomic_add_relaxed(&count, 1) < MI_GROWTH_GUARDS_MAX;
+}
+
+static void mi_single_guard_os(mi_page_t* page, size_t from, size_t to, uint8_t which) {
+  if (from < to && _mi_guard_set(page->start + from, to - from, 1)) {
+    page->os_guards |= which;
+  }
+}
+
+static void mi_single_guard_tail(mi_page_t* page) {
+  const size_t size = page->slice_count * MI_SLICE_SIZE;
+  if (!MI_HAS_GUARD_PAGES) {
+    return;
+  }
+  if (page->arena == NULL) {
+    mi_single_guard_os(page, page->block_size, size, MI_OS_GUARD_TAIL);
+  } else {
+    // One OS page, not all up to the end: what is guarded loses its memory, and who has it next pays for it with faults.
+    const size_t at = page->slice_index * MI_SLICE_SIZE + page->block_size;
+    (void)_mi_arena_guard(page->arena, at, at + _mi_os_page_size());
+  }
+}
+
+void _mi_single_guard(mi_page_t* page) {
+  if (!MI_HAS_GUARD_PAGES) {
+    return;
+  }
+  const size_t os_page = _mi_os_page_size();
+  const size_t head = _mi_align_down((size_t)(page->single_start - page->start), os_page);
+  if (page->arena == NULL) {
+    mi_single_guard_os(page, 0, head, MI_OS_GUARD_HEAD);
+  } else if (head > 0) {
+    const size_t at = page->slice_index * MI_SLICE_SIZE;
+    (void)_mi_arena_guard(page->arena, at + head - os_page, at + head);
+  }
+  mi_single_guard_tail(page);
+}
+
+// Takes the guard behind the block away as far as `end`, an offset in the run.
+static bool mi_single_unguard(mi_page_t* page, size_t end) {
+  const size_t from = page->block_size;
+  if (!MI_HAS_GUARD_PAGES || from >= end) {
+    return true;
+  }
+  if (page->arena == NULL) {
+    const bool guarded = (page->os_guards & MI_OS_GUARD_TAIL) != 0;
+    return !guarded || _mi_guard_clear(page->start + from, end - from, 0);
+  }
+  const size_t at = page->slice_index * MI_SLICE_SIZE;
+  return _mi_arena_unguard(page->arena, at + from, at + end);
+}
+
+static void mi_single_forget_os_guards(mi_page_t* page, uint8_t which) {
+  const unsigned gone = page->os_guards & which;
+  _mi_guard_forget((gone & MI_OS_GUARD_HEAD) + ((gone & MI_OS_GUARD_TAIL) != 0));
+  page->os_guards &= (uint8_t)~which;
+}
+
+// Memory of their own
 
 static void mi_single_link(mi_page_t* page) {
   _mi_lock_acquire(&mi_singles.lock);
@@ -65,33 +162,44 @@ static void mi_single_unlink(mi_page_t* page) {
   _mi_lock_release(&mi_singles.lock);
 }
 
-mi_page_t* _mi_single_new_from_os(mi_heap_t* heap, size_t size, size_t align) {
+// `align`: of the run. Beyond a slice the guard before the block is one of the reservation.
+static mi_page_t* mi_single_new_laid_out(mi_heap_t* heap, const mi_large_layout_t* layout, size_t align) {
   mi_page_t* const page = _mi_meta_zalloc(sizeof(*page));
   if (page == NULL) {
     return NULL;
   }
-  page->start = _mi_os_reserve_aligned(size, _mi_max(align, MI_SLICE_SIZE), 0, true, &page->os);
+  const size_t guard = MI_HAS_GUARD_PAGES && align > MI_SLICE_SIZE && _mi_guard_is_enabled() ? _mi_os_page_size() : 0;
+  page->start = _mi_os_reserve_aligned(layout->size, align, guard, true, &page->os);
   if (page->start == NULL) {
     _mi_meta_free(page, sizeof(*page));
     return NULL;
   }
-  page->slice_count = size / MI_SLICE_SIZE;
+  page->slice_count = layout->size / MI_SLICE_SIZE;
   page->memory_is_zero = true;
-  _mi_single_init(page, heap);
+  _mi_single_init(page, heap, layout);
+  _mi_single_guard(page);
   if (!_mi_page_map_register(page->start, page->slice_count, page)) {
+    mi_single_forget_os_guards(page, MI_OS_GUARD_HEAD | MI_OS_GUARD_TAIL);
     _mi_os_release(&page->os);
     _mi_meta_free(page, sizeof(*page));
     return NULL;
   }
   mi_single_link(page);
   _mi_stat_increase(&_mi_stats.pages, 1);
-  _mi_stat_increase(&_mi_stats.page_committed, size);
-  _mi_stat_increase(&_mi_stats.malloc_huge, size);
+  _mi_stat_increase(&_mi_stats.page_committed, layout->size);
+  _mi_stat_increase(&_mi_stats.malloc_huge, page->block_size);
   return page;
+}
+
+mi_page_t* _mi_single_new_from_os(mi_heap_t* heap, size_t size, size_t align) {
+  const mi_large_layout_t layout =
+      align > MI_SLICE_SIZE ? _mi_hard_large_layout_at(size, 0, _mi_os_page_size()) : _mi_single_layout(size, align);
+  return mi_single_new_laid_out(heap, &layout, _mi_max(align, MI_SLICE_SIZE));
 }
 
 void _mi_single_release_to_os(mi_page_t* page) {
   mi_single_unlink(page);
+  mi_single_forget_os_guards(page, MI_OS_GUARD_HEAD | MI_OS_GUARD_TAIL);
   _mi_os_release(&page->os);
   _mi_meta_free(page, sizeof(*page));
 }
@@ -121,7 +229,7 @@ mi_page_t* _mi_single_of(const void* p) {
     return NULL;
   }
   mi_page_t* page = mi_singles.first;
-  while (page != NULL && (uintptr_t)p - (uintptr_t)page->start >= page->block_size) {
+  while (page != NULL && (uintptr_t)p - (uintptr_t)page->start >= page->slice_count * MI_SLICE_SIZE) {
     page = page->next;
   }
   if (entered) {
@@ -163,8 +271,27 @@ bool _mi_single_free(mi_page_t* page) {
   return true;
 }
 
+// Changing the size
+
+static void mi_single_set_end(mi_page_t* page, size_t slices, size_t end) {
+  if (end > page->block_size) {
+    _mi_stat_increase(&_mi_stats.malloc_huge, end - page->block_size);
+  } else {
+    _mi_stat_decrease(&_mi_stats.malloc_huge, page->block_size - end);
+  }
+  // Walks over the singles look at the size under the lock.
+  if (page->arena == NULL) {
+    _mi_lock_acquire(&mi_singles.lock);
+  }
+  page->slice_count = slices;
+  page->block_size = end;
+  if (page->arena == NULL) {
+    _mi_lock_release(&mi_singles.lock);
+  }
+}
+
 // The new part of a block that grew in place must be found by a free of an address in it, as far as the map goes.
-static bool mi_single_set_slices(mi_page_t* page, size_t slices) {
+static bool mi_single_set_slices(mi_page_t* page, size_t slices, size_t end) {
   if (slices > page->slice_count) {
     const size_t old_mapped = _mi_min(page->slice_count, MI_PAGE_MAP_SLICES_MAX);
     const size_t new_mapped = _mi_min(slices, MI_PAGE_MAP_SLICES_MAX);
@@ -173,7 +300,6 @@ static bool mi_single_set_slices(mi_page_t* page, size_t slices) {
       return false;
     }
     _mi_stat_increase(&_mi_stats.page_committed, (slices - page->slice_count) * MI_SLICE_SIZE);
-    _mi_stat_increase(&_mi_stats.malloc_huge, (slices - page->slice_count) * MI_SLICE_SIZE);
   } else {
     const size_t kept = _mi_min(slices, MI_PAGE_MAP_SLICES_MAX);
     const size_t mapped = _mi_min(page->slice_count, MI_PAGE_MAP_SLICES_MAX);
@@ -181,76 +307,132 @@ static bool mi_single_set_slices(mi_page_t* page, size_t slices) {
       _mi_page_map_unregister(page->start + kept * MI_SLICE_SIZE, mapped - kept);
     }
     _mi_stat_decrease(&_mi_stats.page_committed, (page->slice_count - slices) * MI_SLICE_SIZE);
-    _mi_stat_decrease(&_mi_stats.malloc_huge, (page->slice_count - slices) * MI_SLICE_SIZE);
   }
-  // Walks over the singles look at the size under the lock.
-  if (page->arena == NULL) {
-    _mi_lock_acquire(&mi_singles.lock);
-  }
-  page->slice_count = slices;
-  page->block_size = slices * MI_SLICE_SIZE;
-  if (page->arena == NULL) {
-    _mi_lock_release(&mi_singles.lock);
-  }
+  mi_single_set_end(page, slices, end);
   return true;
+}
+
+// What lies between the end of the block and that of its run holds zeroes if the memory did, as long as the block has not
+// been longer.
+static bool mi_single_slack_is_zero(const mi_page_t* page) {
+  return page->memory_is_zero || page->block_size == page->slice_count * MI_SLICE_SIZE;
+}
+
+static bool mi_single_grow_in_run(mi_page_t* page, bool* is_zero) {
+  const size_t end = _mi_hard_large_end_of(page->slice_count * MI_SLICE_SIZE, _mi_os_page_size());
+  if (!mi_single_unguard(page, end)) {
+    return false;
+  }
+  *is_zero = page->memory_is_zero;
+  mi_single_set_end(page, page->slice_count, end);
+  return true;
+}
+
+// The same for a run in an arena that has new slices: guards may be anywhere in them.
+static bool mi_single_unguard_grown(mi_page_t* page, size_t end) {
+  if (!MI_HAS_GUARD_PAGES && !MI_HAS_LARGE_QUARANTINE) {
+    return true;
+  }
+  const size_t at = page->slice_index * MI_SLICE_SIZE;
+  return _mi_arena_unguard(page->arena, at + page->block_size, at + end);
 }
 
 static bool mi_single_grow_in_arena(mi_page_t* page, size_t slices, bool* is_zero) {
   const size_t old = page->slice_count;
+  const size_t end = _mi_hard_large_end_of(slices * MI_SLICE_SIZE, _mi_os_page_size());
+  const bool slack_is_zero = mi_single_slack_is_zero(page);
   if (slices > _mi_arena_slices_max() ||
       !_mi_arena_claim_behind(page->arena, page->slice_index + old, slices - old, is_zero)) {
     return false;
   }
-  if (!mi_single_set_slices(page, slices)) {
+  // From the end of the old block, so that one call takes its guard away and those in the new slices.
+  if (!mi_single_unguard_grown(page, end) ||
+      !mi_single_set_slices(page, slices, end)) {
     _mi_arena_release(page->arena, page->slice_index + old, slices - old, false);
     return false;
   }
+  page->memory_is_zero = page->memory_is_zero && *is_zero;
+  *is_zero = *is_zero && slack_is_zero;
+  if (mi_single_growth_is_guarded()) {
+    mi_single_guard_tail(page);
+  }
   return true;
+}
+
+// Whether the mapping is the block's run and nothing else, so that it can be resized as a whole.
+static bool mi_single_is_mapping(const mi_page_t* page) {
+  return page->os.base == page->start && page->os.size == page->slice_count * MI_SLICE_SIZE;
 }
 
 static bool mi_single_grow_in_os(mi_page_t* page, size_t slices, bool* is_zero) {
-  // Only a mapping that is the block and nothing else can be resized as a whole.
-  if (page->os.base != page->start || page->os.size != page->block_size ||
-      _mi_os_grow(&page->os, slices * MI_SLICE_SIZE, false) == NULL) {
+  const size_t old_size = page->slice_count * MI_SLICE_SIZE;
+  const size_t end = _mi_hard_large_end_of(slices * MI_SLICE_SIZE, _mi_os_page_size());
+  if (!mi_single_is_mapping(page) || _mi_os_grow(&page->os, slices * MI_SLICE_SIZE, false) == NULL) {
     return false;
   }
-  *is_zero = true;
-  return mi_single_set_slices(page, slices);
-}
-
-bool _mi_page_single_resize(mi_page_t* page, size_t size, bool* is_zero) {
-  const size_t slices = _mi_div_up(size, MI_SLICE_SIZE);
-  const size_t old = page->slice_count;
-  *is_zero = false;
-  if (slices == old) {
-    return true;
+  *is_zero = mi_single_slack_is_zero(page);
+  // Where guards are mappings the run is not one mapping and cannot grow, unless it has none.
+  if (!mi_single_unguard(page, old_size)) {
+    return false;
   }
-  if (slices > old) {
-    return page->arena != NULL ? mi_single_grow_in_arena(page, slices, is_zero)
-                               : mi_single_grow_in_os(page, slices, is_zero);
+  mi_single_forget_os_guards(page, MI_OS_GUARD_TAIL);
+  if (!mi_single_set_slices(page, slices, end)) {
+    return false;
   }
-  if (page->arena == NULL) {
-    return page->os.base == page->start && page->os.size == page->block_size &&
-        _mi_os_trim(&page->os, slices * MI_SLICE_SIZE) && mi_single_set_slices(page, slices);
-  }
-  (void)mi_single_set_slices(page, slices);
-  _mi_arena_release(page->arena, page->slice_index + slices, old - slices, false);
+  mi_single_guard_tail(page);
   return true;
 }
 
+static bool mi_single_shrink(mi_page_t* page, size_t slices, size_t end) {
+  const size_t old = page->slice_count;
+  if (page->arena == NULL) {
+    if (!mi_single_is_mapping(page) || !_mi_os_trim(&page->os, slices * MI_SLICE_SIZE)) {
+      return false;
+    }
+    mi_single_forget_os_guards(page, MI_OS_GUARD_TAIL);
+  }
+  page->memory_is_zero = false;
+  (void)mi_single_set_slices(page, slices, end);
+  mi_single_guard_tail(page);
+  if (page->arena != NULL) {
+    _mi_arena_release(page->arena, page->slice_index + slices, old - slices, false);
+  }
+  return true;
+}
+
+bool _mi_page_single_resize(mi_page_t* page, size_t size, bool* is_zero) {
+  const mi_large_layout_t wanted = _mi_hard_large_layout_at(size, 0, _mi_os_page_size());
+  const size_t slices = wanted.size / MI_SLICE_SIZE;
+  const size_t old = page->slice_count;
+  *is_zero = false;
+  if (slices == old) {
+    return wanted.end <= page->block_size || mi_single_grow_in_run(page, is_zero);
+  }
+  if (slices < old) {
+    return mi_single_shrink(page, slices, wanted.end);
+  }
+  return page->arena != NULL ? mi_single_grow_in_arena(page, slices, is_zero)
+                             : mi_single_grow_in_os(page, slices, is_zero);
+}
+
 mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
-  if (page->block_size < MI_SINGLE_MOVE_MIN || size <= page->block_size) {
+  const size_t os_page = _mi_os_page_size();
+  const size_t usable = _mi_page_single_usable(page);
+  const size_t offset = page->block_size - usable;
+  // The block keeps its place in its run, with the guard that is before it there.
+  if (usable < MI_SINGLE_MOVE_MIN || size <= usable || offset > MI_SLICE_SIZE || (MI_HAS_GUARD_PAGES && offset < os_page)) {
     return NULL;
   }
-  const size_t old_size = page->block_size;
+  const size_t first = _mi_align_down(offset, os_page);
   mi_heap_t* heap = mi_atomic_load_relaxed(&page->heap);
-  mi_page_t* const larger = _mi_single_new_from_os(heap, _mi_align_up(size, MI_SLICE_SIZE), MI_SLICE_SIZE);
+  const mi_large_layout_t layout = _mi_hard_large_layout_at(size, offset, os_page);
+  mi_page_t* const larger = mi_single_new_laid_out(heap, &layout, MI_SLICE_SIZE);
   if (larger == NULL) {
     return NULL;
   }
   // If the heap was deleted meanwhile, its walk over the singles met the new one, or had moved the old one before.
   mi_atomic_cas_strong_acq_rel(&larger->heap, &heap, mi_atomic_load_acquire(&page->heap));
-  if (_mi_prim_move(page->start, larger->start, old_size) != 0) {
+  if (_mi_prim_move(page->start + first, larger->start + first, page->block_size - first) != 0) {
     (void)_mi_single_free(larger);
     return NULL;
   }

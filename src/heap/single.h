@@ -4,6 +4,7 @@
 // Invariants: a single is never owned; whoever frees it claims it, and a second claim fails.
 #pragma once
 
+#include "hardening/large-layout.h"
 #include "src/heap/page.h"
 
 enum {
@@ -13,10 +14,19 @@ enum {
   MI_SINGLE_MOVE_MIN = 1 * MI_MIB,
 };
 
-// Fills in what is the same for every single; arena, slices, start and memory_is_zero are set.
-void _mi_single_init(mi_page_t* page, mi_heap_t* heap);
+// Any number, unpredictable where the profile places or forgets singles at random.
+uint64_t _mi_single_random(void);
 
-// A single in memory of its own, `size` a multiple of the slice size; entered everywhere. NULL: no memory.
+// Where a block lies in a run of slices; beyond a slice of alignment, in one that is aligned where the block begins.
+mi_large_layout_t _mi_single_layout(size_t size, size_t align);
+
+// Fills in what is the same for every single; arena, slices, start and memory_is_zero are set.
+void _mi_single_init(mi_page_t* page, mi_heap_t* heap, const mi_large_layout_t* layout);
+
+// Makes what lies before and behind the block inaccessible, as far as the system allows.
+void _mi_single_guard(mi_page_t* page);
+
+// A single in memory of its own; entered everywhere. NULL: no memory.
 mi_page_t* _mi_single_new_from_os(mi_heap_t* heap, size_t size, size_t align);
 
 // Unmaps it. Out of the page map already.

@@ -93,7 +93,7 @@ mi_theap_t* _mi_theap_find(const mi_heap_t* heap);
 // the late theap of the main heap serves.
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero);
 
-// Allocates a block that is a page by itself, whatever its size, at a multiple of `align` and of the slice size.
+// Allocates a block that is a page by itself, whatever its size, at a multiple of `align`.
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero);
 
 // Looks at the clock when something is due, does what is, and arms the fast paths unless the thread calls so rarely that

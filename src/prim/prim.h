@@ -21,6 +21,8 @@ typedef struct mi_prim_config_s {
   bool has_overcommit;         // committed memory is charged when it is touched; else when it is committed
   bool has_partial_release;    // a part of a reservation can be released
   bool thp_always;             // huge pages are formed without being asked for
+  bool has_light_guards;       // _mi_prim_guard makes guards that are no mappings of their own
+  size_t max_mappings;         // how many mappings this process may have; 0: nobody counts
 } mi_prim_config_t;
 
 typedef struct mi_prim_process_info_s {
@@ -77,6 +79,16 @@ int _mi_prim_unprotect(void* addr, size_t size);
 // or replace it, or make it more or less accessible, for as long as the process lives. To be called at the start only, as a
 // sandbox may not know the call. ENOTSUP: the system cannot do this. Takes pages of the library's own data as well.
 int _mi_prim_seal(void* addr, size_t size);
+
+// _mi_prim_guard drops the content of a committed range and makes it inaccessible, without a mapping of its own and without a
+// change of its charge. _mi_prim_purge, _mi_prim_reset, _mi_prim_commit and a fork leave it so; _mi_prim_decommit and
+// _mi_prim_release end it. ENOTSUP: not without has_light_guards; EINVAL: the program has locked the range in memory;
+// ENOMEM: no memory for the system's tables. After an error a part of the range may be inaccessible.
+int _mi_prim_guard(void* addr, size_t size);
+
+// _mi_prim_unguard makes what _mi_prim_guard made inaccessible in a committed range readable and writable again, and zero; the
+// rest of the range is not changed.
+int _mi_prim_unguard(void* addr, size_t size);
 
 // _mi_prim_grow enlarges a committed range, a whole reservation or what is left of one, to `new_size`, larger than
 // `old_size`, and stores its start, which differs only when `may_move`. The content is kept, the rest is zero; a moved

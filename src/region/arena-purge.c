@@ -7,6 +7,8 @@
 
 #include "src/base/assert.h"
 #include "src/prim/prim.h"
+#include "src/region/arena-guard.h"
+#include "src/region/arena-quarantine.h"
 #include "src/sys/lock.h"
 #include "src/sys/options.h"
 #include "src/sys/stats.h"
@@ -77,6 +79,7 @@ static bool mi_purge_claimed(mi_arena_t* arena, size_t index, size_t slices) {
       // What was not committed has been counted off just the same.
       const size_t changed = _mi_bitmap_clear(arena->committed, index, slices);
       _mi_stat_increase(&_mi_stats.committed, (slices - changed) * MI_SLICE_SIZE);
+      _mi_arena_forget_guards(arena, index, slices);
       is_zero = true;
     }
   } else {
@@ -158,6 +161,7 @@ void _mi_arenas_purge(int64_t now, bool force) {
     }
     if (force || now >= deadline) {
       atomic_exchange(&arena->purge_deadline, 0);
+      _mi_arena_held_purge(arena);
       if (mi_arena_purge(arena)) {
         continue;
       }

@@ -7,7 +7,9 @@
 #include "hardening/place.h"
 #include "src/base/assert.h"
 #include "src/base/bits.h"
+#include "src/region/arena-guard.h"
 #include "src/region/arena-purge.h"
+#include "src/region/arena-quarantine.h"
 #include "src/sys/lock.h"
 #include "src/sys/log.h"
 #include "src/sys/options.h"
@@ -16,7 +18,7 @@
 
 enum {
   MI_ARENA_MAX = 1024,
-  MI_ARENA_BITMAPS = 5,
+  MI_ARENA_BITMAPS = 7,
   // The smallest arena worth a mapping of its own, and the alignment of a large one: a page-map leaf's OS page of
   // entries then belongs to one arena, and huge OS pages fit.
   MI_ARENA_SLICES_MIN = 64,
@@ -110,7 +112,7 @@ static void mi_arena_lay_out(mi_arena_t* arena, size_t slice_count, size_t heade
   const size_t words = _mi_bitmap_words(slice_count);
   mi_bitmap_word_t* word = (mi_bitmap_word_t*)(arena + 1);
   mi_bitmap_word_t** const maps[MI_ARENA_BITMAPS] = {&arena->free, &arena->committed, &arena->dirty, &arena->purge,
-                                                     &arena->heads};
+                                                     &arena->guarded, &arena->sealed, &arena->heads};
   for (size_t i = 0; i < MI_ARENA_BITMAPS; i++, word += words) {
     *maps[i] = word;
   }
@@ -186,6 +188,7 @@ void _mi_arena_vacate_if_unused(mi_arena_t* arena) {
   }
   mi_atomic_store_release(&arena->vacant, true);
   mi_arena_release_memory(arena);
+  _mi_arena_forget_guards(arena, 0, count);
   _mi_bitmap_clear(arena->purge, 0, count);
   _mi_bitmap_clear(arena->dirty, 0, count);
   if (arena->commit_lazily) {
@@ -305,6 +308,9 @@ static bool mi_arena_commit_run(mi_arena_t* arena, size_t index, size_t slices) 
   if (!_mi_os_commit(arena->base + index * MI_SLICE_SIZE, slices * MI_SLICE_SIZE)) {
     return false;
   }
+  if (_mi_guard_are_mappings()) {
+    _mi_arena_forget_guards(arena, index, slices);
+  }
   // Some slices may have been committed before; they were counted then.
   const size_t fresh = _mi_bitmap_set(arena->committed, index, slices);
   _mi_stat_decrease(&_mi_stats.committed, (slices - fresh) * MI_SLICE_SIZE);
@@ -394,11 +400,11 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
   }
 }
 
-static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t align, bool apart, mi_run_t* run) {
+static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run) {
   size_t index;
   if (align > MI_SLICE_SIZE) {
     const size_t align_slices = align >> MI_SLICE_SHIFT;
-    const size_t phase = ((uintptr_t)arena->base >> MI_SLICE_SHIFT) & (align_slices - 1);
+    const size_t phase = (((uintptr_t)arena->base >> MI_SLICE_SHIFT) + lead) & (align_slices - 1);
     if (!mi_arena_find(arena, slices, align_slices, phase, apart, &index)) {
       return false;
     }
@@ -411,7 +417,8 @@ static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t align, b
     }
   }
   // The base may have changed since the phase was computed, when the arena was given new memory.
-  if (!_mi_is_aligned(arena->base + index * MI_SLICE_SIZE, align) || !mi_arena_commit_run(arena, index, slices)) {
+  if (!_mi_is_aligned(arena->base + (index + lead) * MI_SLICE_SIZE, align) || !mi_arena_commit_run(arena, index, slices) ||
+      !_mi_arena_unguard_run(arena, index, slices)) {
     _mi_arena_give_back(arena, index, slices);
     return false;
   }
@@ -423,30 +430,34 @@ static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t align, b
   return true;
 }
 
-static bool mi_arenas_try_claim(size_t slices, size_t align, bool apart, mi_run_t* run) {
+static bool mi_arenas_try_claim(size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run) {
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
-    if (mi_arena_try_claim(arena, slices, align, apart, run)) {
+    if (mi_arena_try_claim(arena, slices, lead, align, apart, run)) {
       return true;
     }
   }
   return false;
 }
 
-bool _mi_arena_claim(size_t slices, size_t align, bool apart, mi_run_t* run) {
-  mi_assert_internal(slices > 0 && align >= MI_SLICE_SIZE && _mi_is_power_of_two(align));
-  if (mi_arenas_try_claim(slices, align, apart, run)) {
+bool _mi_arena_claim_led(size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run) {
+  mi_assert_internal(slices > lead && align >= MI_SLICE_SIZE && _mi_is_power_of_two(align));
+  if (mi_arenas_try_claim(slices, lead, align, apart, run)) {
     return true;
   }
   _mi_lock_acquire(&mi_arenas.lock);
   // Another thread may have added an arena while this one waited, and others may use up what this one adds. An arena may
   // start a slice short of the alignment.
-  bool claimed = mi_arenas_try_claim(slices, align, apart, run);
+  bool claimed = mi_arenas_try_claim(slices, lead, align, apart, run);
   while (!claimed && mi_arena_add(slices + (align >> MI_SLICE_SHIFT) - 1)) {
-    claimed = mi_arenas_try_claim(slices, align, apart, run);
+    claimed = mi_arenas_try_claim(slices, lead, align, apart, run);
   }
   _mi_lock_release(&mi_arenas.lock);
   return claimed;
+}
+
+bool _mi_arena_claim(size_t slices, size_t align, bool apart, mi_run_t* run) {
+  return _mi_arena_claim_led(slices, 0, align, apart, run);
 }
 
 bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, bool* is_zero) {
@@ -489,9 +500,11 @@ void _mi_arenas_seal(void) {
 void _mi_arenas_destroy(void) {
   const size_t count = mi_atomic_load_acquire(&mi_arenas.count);
   mi_atomic_store_release(&mi_arenas.count, 0);
+  _mi_arena_held_forget();
   for (size_t i = 0; i < count; i++) {
     mi_arena_t* const arena = mi_atomic_load_relaxed(&mi_arenas.table[i]);
     mi_os_block_t meta_os = arena->meta_os;
+    _mi_arena_forget_guards(arena, 0, arena->slice_count);
     if (!mi_atomic_load_acquire(&arena->vacant)) {
       mi_arena_release_memory(arena);
     }
@@ -502,9 +515,11 @@ void _mi_arenas_destroy(void) {
 void _mi_arenas_fork_prepare(void) {
   _mi_lock_acquire(&mi_arenas.lock);
   _mi_arena_purge_fork_prepare();
+  _mi_arena_held_fork_prepare();
 }
 
 void _mi_arenas_fork_release(bool in_child) {
+  _mi_arena_held_fork_release(in_child);
   _mi_arena_purge_fork_release(in_child);
   if (in_child) {
     if (MI_HAS_RANDOM_PLACE) {

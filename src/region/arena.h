@@ -27,6 +27,8 @@ struct mi_arena_s {
   mi_bitmap_word_t* committed;      // readable and writable
   mi_bitmap_word_t* dirty;          // may hold something else than zeroes
   mi_bitmap_word_t* purge;          // free, and its memory goes back at the deadline
+  mi_bitmap_word_t* guarded;        // the last OS page is inaccessible
+  mi_bitmap_word_t* sealed;         // any OS page may be inaccessible
   mi_bitmap_word_t* heads;          // the first slice of a page in use, for walks over all pages
   mi_bitmap_word_t* group_ready;    // metadata of the group is committed
 };
@@ -45,8 +47,11 @@ typedef struct mi_run_s {
 // ones as long as there is room: they can grow in place, and a stale pointer to one does not become one to small blocks.
 bool _mi_arena_claim(size_t slices, size_t align, bool apart, mi_run_t* run);
 
+// The same for a run whose slice number `lead` is to be aligned.
+bool _mi_arena_claim_led(size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run);
+
 // Claims the `extra` slices right behind a run, in place. False when one is taken or cannot be committed.
-// *is_zero: the claimed slices hold zeroes.
+// *is_zero: the claimed slices hold zeroes. Guards in them are left: see _mi_arena_unguard.
 bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, bool* is_zero);
 
 // Gives slices back; they are purged when the delay has passed. `known_zero`: nothing was written, or it was purged.

@@ -5,6 +5,7 @@
 #include "src/sys/hardening.h"
 
 #include "src/base/fmt.h"
+#include "src/sys/guard.h"
 #include "src/sys/log.h"
 #include "src/sys/options.h"
 #include "src/sys/random.h"
@@ -69,7 +70,10 @@ static void mi_hardening_line(const char* name, const char* value) {
 }
 
 // How guard pages are made: by their own mappings, or within one.
-static const char* mi_hardening_guards(void) { return "mappings"; }
+static const char* mi_hardening_guards(void) {
+  return !_mi_guard_is_enabled() ? "none" : _mi_guard_are_mappings() ? "mappings"
+                                                                     : "light";
+}
 
 static const char* mi_hardening_configuration(void) {
   static const char* const words[] = {

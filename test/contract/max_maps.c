@@ -179,4 +179,46 @@ MI_TEST(mappings_stay_few) {
   for (size_t i = 0; i < M; i += 8) free(p[i]);
 }
 
+static size_t max_mappings(void) {
+  size_t max = 65530;
+  FILE* f = fopen("/proc/sys/vm/max_map_count", "r");
+  if (f != NULL) {
+    if (fscanf(f, "%zu", &max) != 1) max = 65530;
+    fclose(f);
+  }
+  return max;
+}
+
+// Large blocks, each with guards of its own, more than a process can have as mappings. All of them are given.
+static size_t mappings_of_large_blocks(void) {
+  const size_t before = mi_test_mappings();
+  enum { M = 12000,
+         SIZE = 600000 };
+  static char* p[M];
+  for (size_t i = 0; i < M; i++) {
+    p[i] = (char*)malloc(SIZE);
+    MI_REQUIRE(p[i] != NULL);
+    if (i % 16 == 0) p[i][0] = p[i][SIZE - 1] = 1;
+  }
+  const size_t after = mi_test_mappings();
+  for (size_t i = 0; i < M; i++) {
+    if (i % 16 == 0) MI_CHECK(p[i][0] == 1 && p[i][SIZE - 1] == 1);
+    free(p[i]);
+  }
+  return after - before;
+}
+
+MI_TEST(guards_take_a_share_of_the_mappings) {
+  const size_t max = max_mappings();
+  const size_t took = mappings_of_large_blocks();
+  MI_CHECK_MSG(took <= max / 4 + 100, "%zu of %zu mappings were taken", took, max);
+  // It shows that there were guards, and so that the share was what bounded them.
+  MI_CHECK_MSG(took >= 1000, "%zu mappings only", took);
+}
+
+MI_TEST(light_guards_take_no_mappings) {
+  const size_t took = mappings_of_large_blocks();
+  MI_CHECK_MSG(took <= 50, "%zu mappings were taken", took);
+}
+
 MI_TEST_MAIN()

@@ -35,25 +35,33 @@ static mi_page_t* mi_single_test_new(size_t kind, bool* is_zero) {
   return page;
 }
 
-// The ends and every slice's first and last byte.
+// How long a run of the block's size is at least and at most, with what is kept inaccessible around it.
+static bool mi_single_test_fits(const mi_page_t* page, size_t size) {
+  const size_t usable = _mi_page_single_usable(page);
+  const size_t guards = MI_HAS_GUARD_PAGES || MI_HAS_RANDOM_LARGE ? 2 * MI_SLICE_SIZE : 0;
+  const size_t run = page->slice_count * MI_SLICE_SIZE;
+  return usable >= size && usable < size + MI_SLICE_SIZE && run >= page->block_size && run <= _mi_align_up(size, MI_SLICE_SIZE) + guards;
+}
+
+// Offsets are those in the block. The ends and every slice's first and last byte.
 static bool mi_single_test_reads_zero(const mi_page_t* page, size_t from, size_t to) {
   for (size_t at = from; at < to; at += MI_SLICE_SIZE / 2) {
-    if (page->start[at] != 0) {
+    if (page->single_start[at] != 0) {
       return false;
     }
   }
-  return from == to || page->start[to - 1] == 0;
+  return from == to || page->single_start[to - 1] == 0;
 }
 
 static void mi_single_test_touch(const mi_page_t* page, size_t from, size_t to) {
   for (size_t at = from; at < to; at += MI_SLICE_SIZE / 2) {
-    page->start[at] = (uint8_t)(1 + at / MI_SLICE_SIZE % 250);
+    page->single_start[at] = (uint8_t)(1 + at / MI_SLICE_SIZE % 250);
   }
 }
 
 static bool mi_single_test_touched(const mi_page_t* page, size_t from, size_t to) {
   for (size_t at = from; at < to; at += MI_SLICE_SIZE / 2) {
-    if (page->start[at] != (uint8_t)(1 + at / MI_SLICE_SIZE % 250)) {
+    if (page->single_start[at] != (uint8_t)(1 + at / MI_SLICE_SIZE % 250)) {
       return false;
     }
   }
@@ -86,15 +94,16 @@ MI_TEST(made_and_freed) {
       bool is_zero;
       mi_page_t* const page = mi_single_test_new(k, &is_zero);
       const char* const name = mi_single_test_kinds[k].name;
-      uint8_t* const start = page->start;
+      uint8_t* const start = page->single_start;
       MI_CHECK_MSG((page->arena == NULL) == mi_single_test_kinds[k].own_memory, "%s", name);
-      MI_CHECK(_mi_is_aligned(start, mi_single_test_kinds[k].align) && page->single_start == start);
-      MI_CHECK(_mi_page_is_single(page) && page->block_size == mi_single_test_kinds[k].size);
-      MI_CHECK_MSG(!is_zero || mi_single_test_reads_zero(page, 0, page->block_size), "%s is not zero", name);
+      const size_t usable = _mi_page_single_usable(page);
+      MI_CHECK(_mi_is_aligned(start, mi_single_test_kinds[k].align));
+      MI_CHECK(_mi_page_is_single(page) && mi_single_test_fits(page, mi_single_test_kinds[k].size));
+      MI_CHECK_MSG(!is_zero || mi_single_test_reads_zero(page, 0, usable), "%s is not zero", name);
       MI_CHECK_EQ(mi_single_test_current(&_mi_stats.pages), pages + 1);
       MI_CHECK_EQ(mi_single_test_current(&_mi_stats.malloc_huge), huge + (int64_t)page->block_size);
       mi_single_test_check_found(page, name);
-      mi_single_test_touch(page, 0, page->block_size);
+      mi_single_test_touch(page, 0, usable);
       MI_CHECK(!_mi_page_was_block(start + 16));
       MI_CHECK(_mi_single_free(page));
       MI_CHECK(_mi_page_map_find(start) == NULL && _mi_page_of_any(start) == NULL);
@@ -114,27 +123,32 @@ MI_TEST(resized_in_place) {
     bool is_zero;
     mi_page_t* const page = mi_single_test_new(k, &is_zero);
     const char* const name = mi_single_test_kinds[k].name;
-    const int64_t committed = mi_single_test_current(&_mi_stats.page_committed) - (int64_t)page->block_size;
+    const int64_t committed = mi_single_test_current(&_mi_stats.page_committed) - (int64_t)(page->slice_count * MI_SLICE_SIZE);
+    const int64_t huge = mi_single_test_current(&_mi_stats.malloc_huge) - (int64_t)page->block_size;
     uint8_t* const start = page->start;
-    mi_single_test_touch(page, 0, page->block_size);
+    const size_t offset = page->block_size - _mi_page_single_usable(page);
+    mi_single_test_touch(page, 0, _mi_page_single_usable(page));
     for (size_t i = 0; i < sizeof(mi_single_test_sizes) / sizeof(mi_single_test_sizes[0]); i++) {
-      const size_t old = page->block_size;
-      const size_t size = mi_single_test_sizes[i] * MI_SLICE_SIZE;
-      // A byte less is the same number of slices.
-      const bool done = _mi_page_single_resize(page, size - i % 2, &is_zero);
-      MI_CHECK_MSG(page->block_size == (done ? size : old), "%s: %zu slices", name, mi_single_test_sizes[i]);
-      MI_CHECK_EQ(page->block_size, page->slice_count * MI_SLICE_SIZE);
-      MI_CHECK_PTR_EQ(page->start, start);
-      MI_CHECK_MSG(mi_single_test_touched(page, 0, _mi_min(old, page->block_size)), "%s: content", name);
-      if (page->block_size > old) {
-        MI_CHECK_MSG(!is_zero || mi_single_test_reads_zero(page, old, page->block_size), "%s: not zero", name);
-        mi_single_test_touch(page, old, page->block_size);
+      const size_t old = _mi_page_single_usable(page);
+      const size_t size = mi_single_test_sizes[i] * MI_SLICE_SIZE - i % 2;
+      const bool done = _mi_page_single_resize(page, offset + size, &is_zero);
+      const size_t usable = _mi_page_single_usable(page);
+      MI_CHECK_MSG(done ? usable >= size && usable < size + 2 * MI_SLICE_SIZE : usable == old, "%s: %zu slices", name,
+                   mi_single_test_sizes[i]);
+      MI_CHECK(page->block_size <= page->slice_count * MI_SLICE_SIZE);
+      MI_CHECK(page->start == start && page->single_start == start + offset);
+      MI_CHECK_MSG(mi_single_test_touched(page, 0, _mi_min(old, usable)), "%s: content", name);
+      if (usable > old) {
+        MI_CHECK_MSG(!is_zero || mi_single_test_reads_zero(page, _mi_align_up(old, MI_SLICE_SIZE / 2), usable), "%s: not zero", name);
       }
+      mi_single_test_touch(page, 0, usable);
       mi_single_test_check_found(page, name);
-      MI_CHECK_EQ(mi_single_test_current(&_mi_stats.page_committed), committed + (int64_t)page->block_size);
+      MI_CHECK_EQ(mi_single_test_current(&_mi_stats.page_committed), committed + (int64_t)(page->slice_count * MI_SLICE_SIZE));
+      MI_CHECK_EQ(mi_single_test_current(&_mi_stats.malloc_huge), huge + (int64_t)page->block_size);
     }
     MI_CHECK(_mi_single_free(page));
     MI_CHECK_EQ(mi_single_test_current(&_mi_stats.page_committed), committed);
+    MI_CHECK_EQ(mi_single_test_current(&_mi_stats.malloc_huge), huge);
     for (size_t slice = 0; slice < 150; slice++) {
       MI_CHECK(_mi_page_map_find(start + slice * MI_SLICE_SIZE) == NULL);
     }
@@ -146,15 +160,15 @@ MI_TEST(moved) {
   for (size_t k = 0; k < KINDS; k++) {
     bool is_zero;
     mi_page_t* const page = mi_single_test_new(k, &is_zero);
-    const size_t old = page->block_size;
+    const size_t old = _mi_page_single_usable(page);
     const int64_t pages = mi_single_test_current(&_mi_stats.pages);
     mi_single_test_touch(page, 0, old);
     MI_CHECK(_mi_single_move(page, old) == NULL && _mi_single_move(page, old - 1) == NULL);
     mi_page_t* larger = _mi_single_move(page, old + 5 * MI_SLICE_SIZE + 1);
     MI_CHECK(larger == NULL || old >= MI_SINGLE_MOVE_MIN);
     if (larger != NULL) {
-      MI_CHECK_EQ(larger->block_size, old + 6 * MI_SLICE_SIZE);
-      MI_CHECK(mi_single_test_reads_zero(larger, old, larger->block_size));
+      MI_CHECK(mi_single_test_fits(larger, old + 5 * MI_SLICE_SIZE + 1));
+      MI_CHECK(mi_single_test_reads_zero(larger, _mi_align_up(old, MI_SLICE_SIZE / 2), _mi_page_single_usable(larger)));
       MI_CHECK_PTR_EQ(mi_atomic_load_relaxed(&larger->heap), _mi_heap_main());
     } else {
       larger = page;

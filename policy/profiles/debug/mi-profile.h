@@ -22,6 +22,12 @@ enum {
   MI_HAS_FAMILY = 1,
   // memcpy and its kin are checked against the bounds of blocks: 0 no, 1 with option checked_copies, 2 unless it is off.
   MI_HAS_CHECKED_COPIES = 2,
+  // The last OS page of each page of blocks, and those before and behind each large block, are inaccessible.
+  MI_HAS_GUARD_PAGES = 1,
+  // A large block begins at a random place in its first slice.
+  MI_HAS_RANDOM_LARGE = 0,
+  // The addresses of freed large blocks are not used again for a while, and are inaccessible.
+  MI_HAS_LARGE_QUARANTINE = 1,
   // A violation aborts the process (0: it is reported and the call ignored). MIMALLOC_ON_VIOLATION overrides it.
   MI_VIOLATION_ABORTS = 1,
   // Which assertions run: 0 none, 1 cheap, 2 internal, 3 expensive.

@@ -19,6 +19,8 @@ enum {
   // No machine that runs Linux with 64 bits gives a process fewer.
   MI_INFO_ADDRESS_BITS_MIN = 36,
   MI_INFO_ADDRESS_BITS_MAX = 56,
+  // The kernel's own default.
+  MI_INFO_MAX_MAPPINGS = 65530,
 };
 
 // Files
@@ -172,6 +174,25 @@ static void mi_info_huge_pages(mi_prim_config_t* config) {
   config->huge_page_size = size;
 }
 
+// A kernel before 6.13 says EINVAL. One page is tried for real, there and back.
+static bool mi_info_has_light_guards(size_t page_size) {
+  void* p = NULL;
+  if (_mi_prim_reserve(page_size, true, &p) != 0) {
+    return false;
+  }
+  const bool works = _mi_prim_guard(p, page_size) == 0 && _mi_prim_unguard(p, page_size) == 0;
+  (void)_mi_prim_release(p, page_size);
+  return works;
+}
+
+static size_t mi_info_max_mappings(void) {
+  char text[MI_INFO_TEXT_SIZE];
+  size_t number;
+  (void)_mi_prim_linux_read("/proc/sys/vm/max_map_count", text, sizeof(text));
+  (void)mi_info_number(text, &number);
+  return number != 0 ? number : MI_INFO_MAX_MAPPINGS;
+}
+
 void _mi_prim_init(mi_prim_config_t* config) {
   size_t memory_with_swap;
   config->page_size = mi_info_page_size();
@@ -185,6 +206,8 @@ void _mi_prim_init(mi_prim_config_t* config) {
   config->has_partial_release = true;
   mi_info_huge_pages(config);
   _mi_prim_linux_set_overcommit(config->has_overcommit);
+  config->has_light_guards = mi_info_has_light_guards(config->page_size);
+  config->max_mappings = mi_info_max_mappings();
 }
 
 // This process

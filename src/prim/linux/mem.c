@@ -100,6 +100,16 @@ int _mi_prim_seal(void* addr, size_t size) {
 #endif
 }
 
+static int mi_mem_guard_advise(void* addr, size_t size, int advice) {
+  // EAGAIN stands for a signal that is waiting, and leaves off in the middle: beginning again is right.
+  const int err = mi_mem_advise(addr, size, advice);
+  return err == ENOSYS ? ENOTSUP : err;
+}
+
+int _mi_prim_guard(void* addr, size_t size) { return mi_mem_guard_advise(addr, size, MI_MADV_GUARD_INSTALL); }
+
+int _mi_prim_unguard(void* addr, size_t size) { return mi_mem_guard_advise(addr, size, MI_MADV_GUARD_REMOVE); }
+
 int _mi_prim_grow(void* addr, size_t old_size, size_t new_size, bool may_move, void** new_addr) {
   const long result = mi_mem_remap(addr, old_size, new_size, may_move ? MI_MREMAP_MAYMOVE : 0, NULL);
   const int err = mi_syscall_error(result);

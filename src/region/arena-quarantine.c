@@ -1,0 +1,167 @@
+// Owns: the list of held slices.
+// May include: base, hardening, prim, sys, region.
+// Called by: through arena-quarantine.h.
+// Invariants: mi_held is touched under its lock, a leaf lock; what leaves is released without it.
+#include "src/region/arena-quarantine.h"
+
+#include <string.h>
+
+#include "hardening/large-quarantine.h"
+#include "src/prim/prim.h"
+#include "src/region/arena-guard.h"
+#include "src/region/arena-purge.h"
+#include "src/sys/lock.h"
+#include "src/sys/options.h"
+
+typedef struct mi_held_s {
+  mi_arena_t* arena;
+  size_t index;
+  size_t slices;
+  bool is_purged;
+  bool is_zero;
+} mi_held_t;
+
+static struct {
+  mi_lock_t lock;
+  mi_large_budget_t budget;
+  mi_large_held_t sum;
+  mi_held_t list[MI_LARGE_HELD_MAX];  // the oldest first
+} mi_held;
+
+// Makes all of it inaccessible, or at least gives its memory back.
+static void mi_held_seal(mi_held_t* held) {
+  const size_t start = held->index * MI_SLICE_SIZE;
+  const size_t size = held->slices * MI_SLICE_SIZE;
+  if (_mi_arena_guard(held->arena, start, start + size)) {
+    held->is_purged = true;
+    // Where guards are mappings the content may still be there: the program may have locked it in memory.
+    held->is_zero = !_mi_guard_are_mappings();
+  } else {
+    held->is_purged = _mi_os_purge(held->arena->base + start, size, &held->is_zero);
+  }
+}
+
+// The slices are free for others; the guards stay until they are claimed, unless they cost mappings.
+static void mi_held_give_up(const mi_held_t* held) {
+  if (_mi_guard_are_mappings()) {
+    (void)_mi_arena_unguard_run(held->arena, held->index, held->slices);
+  }
+  _mi_arena_release(held->arena, held->index, held->slices, held->is_zero);
+}
+
+static size_t mi_held_full(const mi_held_t* held) { return held->is_purged ? 0 : held->slices; }
+
+// The one that leaves: one with memory, if it is memory that there is too much of.
+static size_t mi_held_choose(size_t full_slices, uint64_t random) {
+  size_t candidates[MI_LARGE_HELD_MAX];
+  size_t count = 0;
+  const bool any = full_slices == 0 || mi_held.sum.full_slices == 0;
+  for (size_t i = 0; i < mi_held.sum.count; i++) {
+    if (any || !mi_held.list[i].is_purged) {
+      candidates[count++] = i;
+    }
+  }
+  return candidates[_mi_hard_large_leaving(count, random)];
+}
+
+static mi_held_t mi_held_take(size_t i) {
+  const mi_held_t held = mi_held.list[i];
+  mi_held.sum.count--;
+  mi_held.sum.slices -= held.slices;
+  mi_held.sum.full_slices -= mi_held_full(&held);
+  memmove(&mi_held.list[i], &mi_held.list[i + 1], (mi_held.sum.count - i) * sizeof(held));
+  return held;
+}
+
+// Whether all of a block may become inaccessible now. What is never to be purged keeps its memory.
+static bool mi_held_may_seal(size_t slices) {
+  const long delay = _mi_option_get(mi_option_purge_delay);
+  if (delay <= 0) {
+    return delay == 0;
+  }
+  const int64_t now = _mi_prim_clock_ms();
+  _mi_lock_acquire(&mi_held.lock);
+  const bool may = _mi_hard_large_spend(&mi_held.budget, now, slices * MI_SLICE_SIZE);
+  _mi_lock_release(&mi_held.lock);
+  return may;
+}
+
+void _mi_arena_hold(mi_arena_t* arena, size_t index, size_t slices, size_t first, size_t first_end, uint64_t random) {
+  mi_held_t held = {arena, index, slices, false, false};
+  mi_held_t leaving[MI_LARGE_HELD_MAX];
+  size_t leaving_count = 0;
+  if (_mi_guard_is_enabled() && (_mi_hard_large_may_hold(slices, 0) || !_mi_guard_are_mappings())) {
+    if (mi_held_may_seal(slices)) {
+      mi_held_seal(&held);
+    } else {
+      (void)_mi_arena_guard(arena, index * MI_SLICE_SIZE + first, index * MI_SLICE_SIZE + first_end);
+    }
+  }
+  if (!_mi_guard_is_enabled() || !_mi_hard_large_may_hold(slices, mi_held_full(&held))) {
+    mi_held_give_up(&held);
+    return;
+  }
+  _mi_lock_acquire(&mi_held.lock);
+  while (_mi_hard_large_is_full(&mi_held.sum, slices, mi_held_full(&held))) {
+    leaving[leaving_count++] = mi_held_take(mi_held_choose(mi_held_full(&held), random));
+    random /= MI_LARGE_HELD_MAX;
+  }
+  mi_held.list[mi_held.sum.count++] = held;
+  mi_held.sum.slices += slices;
+  mi_held.sum.full_slices += mi_held_full(&held);
+  _mi_lock_release(&mi_held.lock);
+  for (size_t i = 0; i < leaving_count; i++) {
+    mi_held_give_up(&leaving[i]);
+  }
+  if (!held.is_purged) {
+    _mi_arena_schedule_purge(arena);
+  }
+}
+
+void _mi_arena_held_purge(mi_arena_t* arena) {
+  if (!MI_HAS_LARGE_QUARANTINE) {
+    return;
+  }
+  _mi_lock_acquire(&mi_held.lock);
+  for (size_t i = 0; i < mi_held.sum.count; i++) {
+    if (mi_held.list[i].arena == arena && !mi_held.list[i].is_purged) {
+      mi_held_seal(&mi_held.list[i]);
+      mi_held.sum.full_slices -= mi_held.list[i].is_purged ? mi_held.list[i].slices : 0;
+    }
+  }
+  _mi_lock_release(&mi_held.lock);
+}
+
+void _mi_arena_held_release(void) {
+  mi_held_t leaving[MI_LARGE_HELD_MAX];
+  size_t count = 0;
+  _mi_lock_acquire(&mi_held.lock);
+  while (mi_held.sum.count > 0) {
+    leaving[count++] = mi_held_take(0);
+  }
+  _mi_lock_release(&mi_held.lock);
+  for (size_t i = 0; i < count; i++) {
+    mi_held_give_up(&leaving[i]);
+  }
+}
+
+size_t _mi_arena_held_slices(void) {
+  _mi_lock_acquire(&mi_held.lock);
+  const size_t slices = mi_held.sum.slices;
+  _mi_lock_release(&mi_held.lock);
+  return slices;
+}
+
+void _mi_arena_held_forget(void) {
+  mi_held.sum = (mi_large_held_t){0, 0, 0};
+}
+
+void _mi_arena_held_fork_prepare(void) { _mi_lock_acquire(&mi_held.lock); }
+
+void _mi_arena_held_fork_release(bool in_child) {
+  if (in_child) {
+    _mi_lock_reset(&mi_held.lock);
+  } else {
+    _mi_lock_release(&mi_held.lock);
+  }
+}

@@ -1,0 +1,91 @@
+// Owns: tests of region/arena-quarantine: what is held is bounded, is nobody's, loses its memory in time, and is given up.
+// May include: everything.
+// Called by: the test runner, under every variant.
+// Invariants: blocks are singles in arenas, made and freed as the program does.
+#include "src/region/arena-quarantine.h"
+
+#include "hardening/large-quarantine.h"
+#include "src/alloc/alloc.h"
+#include "src/heap/process.h"
+#include "src/region/arena-guard.h"
+#include "src/sys/options.h"
+#include "test/lib/child.h"
+#include "test/lib/probe.h"
+#include "test/lib/rss.h"
+#include "test/lib/test.h"
+
+enum { SIZE = 600000 };
+
+static uint8_t* mi_quarantine_test_new(size_t size) {
+  uint8_t* const p = _mi_theap_alloc(NULL, size, false);
+  MI_REQUIRE(p != NULL);
+  memset(p, 1, size);
+  return p;
+}
+
+MI_TEST(bounded) {
+  MI_REQUIRE(_mi_process_init());
+  _mi_option_set(mi_option_purge_delay, 100);
+  for (int i = 0; i < 200; i++) {
+    _mi_free(mi_quarantine_test_new((size_t)600000 + (size_t)i * 40000));
+    MI_CHECK(_mi_arena_held_slices() <= MI_LARGE_HELD_SLICES_MAX);
+  }
+  MI_CHECK_EQ(_mi_arena_held_slices() > 0, MI_HAS_LARGE_QUARANTINE);
+  _mi_arena_held_release();
+  MI_CHECK_EQ(_mi_arena_held_slices(), 0);
+}
+
+// Held addresses are not handed out, whatever the block's memory has become.
+MI_TEST(not_handed_out) {
+  if (!MI_HAS_LARGE_QUARANTINE) {
+    return;
+  }
+  _mi_arena_held_release();
+  uint8_t* const p = mi_quarantine_test_new(SIZE);
+  _mi_free(p);
+  MI_CHECK(_mi_arena_held_slices() >= SIZE / MI_SLICE_SIZE);
+  uint8_t* others[20];
+  for (int i = 0; i < 20; i++) {
+    others[i] = mi_quarantine_test_new(SIZE);
+    MI_CHECK((uintptr_t)others[i] - (uintptr_t)p >= SIZE && (uintptr_t)p - (uintptr_t)others[i] >= SIZE);
+  }
+  for (int i = 0; i < 20; i++) {
+    _mi_free(others[i]);
+  }
+}
+
+// Memory goes back by the deadline, whether the block became inaccessible at once or not.
+MI_TEST(memory_returns) {
+  _mi_option_set(mi_option_purge_delay, 100);
+  _mi_collect(true);
+  const size_t before = mi_test_rss() / 1024;
+  for (int i = 0; i < 50; i++) {
+    _mi_free(mi_quarantine_test_new((size_t)700000));
+  }
+  mi_test_sleep_ms(250);
+  for (int i = 0; i < 5; i++) {
+    _mi_free(_mi_theap_alloc(NULL, 100000, false));
+  }
+  const size_t after = mi_test_rss() / 1024;
+  MI_CHECK_MSG(after <= before + 1024, "%zu KiB, %zu before", after, before);
+}
+
+static void mi_quarantine_test_in_child(void* arg) {
+  const uint8_t* const p = arg;
+  MI_CHECK(!mi_test_is_readable(p));
+  for (int i = 0; i < 100; i++) {
+    _mi_free(mi_quarantine_test_new(MI_MIB));
+  }
+}
+
+MI_TEST(held_in_a_forked_child) {
+  if (!MI_HAS_LARGE_QUARANTINE) {
+    return;
+  }
+  uint8_t* const p = mi_quarantine_test_new((size_t)3 * MI_MIB);
+  _mi_free(p);
+  MI_CHECK(!mi_test_is_readable(p));
+  MI_CHECK_IN_CHILD(mi_quarantine_test_in_child, p, 20000);
+}
+
+MI_TEST_MAIN()

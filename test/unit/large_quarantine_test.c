@@ -1,0 +1,75 @@
+// Owns: tests of hardening/large-quarantine: bounds, who leaves, and the budget over time.
+// May include: everything.
+// Called by: the test runner, under every variant.
+// Invariants: nothing is allocated.
+#include "hardening/large-quarantine.h"
+
+#include "test/lib/test.h"
+
+static const struct {
+  mi_large_held_t held;
+  size_t slices;
+  size_t full_slices;
+  bool is_full;
+} mi_large_quarantine_test_bounds[] = {
+    {{0, 0, 0}, 512, 512, false},
+    {{1, 512, 0}, 512, 0, false},
+    {{1, 513, 0}, 512, 0, true},
+    {{MI_LARGE_HELD_MAX, 64, 0}, 1, 0, true},
+    {{MI_LARGE_HELD_MAX - 1, 64, 0}, 1, 0, false},
+    {{1, 16, 16}, 16, 16, false},
+    {{2, 32, 32}, 16, 16, true},
+    {{2, 32, 32}, 16, 0, false},
+    {{1, 100, 100}, 100, 100, true},
+};
+
+MI_TEST(bounds) {
+  for (size_t i = 0; i < sizeof(mi_large_quarantine_test_bounds) / sizeof(mi_large_quarantine_test_bounds[0]); i++) {
+    const size_t slices = mi_large_quarantine_test_bounds[i].slices;
+    const bool is_full =
+        _mi_hard_large_is_full(&mi_large_quarantine_test_bounds[i].held, slices, mi_large_quarantine_test_bounds[i].full_slices);
+    MI_CHECK_MSG(is_full == mi_large_quarantine_test_bounds[i].is_full, "row %zu", i);
+  }
+  MI_CHECK(_mi_hard_large_may_hold(512, 0) && !_mi_hard_large_may_hold(513, 0));
+  MI_CHECK(_mi_hard_large_may_hold(16, 16) && !_mi_hard_large_may_hold(17, 17));
+}
+
+MI_TEST(one_of_the_older_half_leaves) {
+  for (size_t count = 1; count <= MI_LARGE_HELD_MAX; count++) {
+    uint32_t seen = 0;
+    for (uint64_t random = 0; random < 64; random++) {
+      const size_t i = _mi_hard_large_leaving(count, random);
+      MI_CHECK(i < (count + 1) / 2);
+      seen |= UINT32_C(1) << i;
+    }
+    MI_CHECK_EQ(seen, (UINT32_C(1) << ((count + 1) / 2)) - 1);
+  }
+}
+
+static const struct {
+  int64_t at_ms;
+  size_t size;
+  bool granted;
+} mi_large_quarantine_test_spending[] = {
+    {1, 3 << 20, true},
+    {1, 1 << 20, true},
+    {1, 1, false},
+    {11, 100000, true},  // 16 MiB in a second are 160 KiB in 10 ms
+    {11, 100000, false},
+    {400, 80 << 20, true},  // full again, and all of it goes
+    {400, 65536, false},
+    {401, 65536, false},
+    {5000, 4 << 20, true},
+    {4999, 1 << 20, true},  // a clock that goes back fills it
+};
+
+MI_TEST(budget) {
+  mi_large_budget_t budget = {0, 0};
+  for (size_t i = 0; i < sizeof(mi_large_quarantine_test_spending) / sizeof(mi_large_quarantine_test_spending[0]); i++) {
+    MI_CHECK_MSG(_mi_hard_large_spend(&budget, mi_large_quarantine_test_spending[i].at_ms, mi_large_quarantine_test_spending[i].size) ==
+                     mi_large_quarantine_test_spending[i].granted,
+                 "row %zu", i);
+  }
+}
+
+MI_TEST_MAIN()
