@@ -634,7 +634,9 @@ typedef enum mi_option_e {
   mi_option_minimal_purge_size = 44,             // KiB that are purged at least; 0 the system's page size
   mi_option_arena_max_object_size = 45,          // KiB of the largest block that is placed in an arena
   mi_option_on_violation = 64,                   // 0 abort, 1 report, 2 ignore: what follows the report of bad use
-  _mi_option_last = 65,
+  mi_option_quarantine_blocks = 70,              // freed blocks of a class that wait in a thread; 0 none
+  mi_option_quarantine_size = 71,                // KiB that they have at most; 0 none
+  _mi_option_last = 72,
 
   // Other names of the same options.
   mi_option_eager_region_commit = mi_option_arena_eager_commit,

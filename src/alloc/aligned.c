@@ -8,6 +8,7 @@
 
 #include "src/alloc/alloc.h"
 #include "src/heap/single.h"
+#include "src/heap/zero-size.h"
 #include "src/sys/report.h"
 
 static void* mi_fail(int error) {
@@ -25,9 +26,18 @@ static void* mi_alloc_with_offset(mi_theap_t* theap, size_t size, size_t align, 
     return NULL;
   }
   const uintptr_t address = _mi_align_up_ptr((uintptr_t)block + offset, align) - offset;
-  if (address != (uintptr_t)block && !_mi_page_mark_interior(_mi_page_map_find(block), (void*)address)) {
+  mi_page_t* const page = _mi_page_map_find(block);
+  const size_t skipped = (size_t)(address - (uintptr_t)block);
+  if (address != (uintptr_t)block && !_mi_page_mark_interior(page, (void*)address)) {
     _mi_free(block);
     return mi_fail(ENOMEM);
+  }
+  if (MI_HAS_PADDING) {
+    if (_mi_page_is_single(page)) {
+      // Both count from where the block is handed out now.
+      page->request -= skipped;
+    }
+    _mi_block_set_request(page, (void*)address, size);
   }
   return (void*)address;
 }
@@ -41,6 +51,13 @@ void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t off
     return mi_fail(ENOMEM);
   }
   offset &= align - 1;
+  if (MI_HAS_ZERO_SIZE && mi_unlikely(size == 0)) {
+    const mi_theap_t* const own = theap != NULL ? theap : _mi_theap_default();
+    void* const p = _mi_zero_size_alloc(own != NULL ? mi_atomic_load_relaxed(&own->heap) : _mi_heap_main(), align, offset);
+    if (p != NULL) {
+      return p;
+    }
+  }
   if (mi_unlikely(offset != 0 && align > 1)) {
     return mi_alloc_with_offset(theap, size, align, offset, zero);
   }
@@ -48,6 +65,9 @@ void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t off
     return _mi_theap_alloc(theap, size, zero);
   }
   if (mi_likely(align <= MI_SLICE_SIZE)) {
+    if (MI_HAS_PADDING) {
+      return _mi_theap_alloc_in_room(theap, size, _mi_align_up(size + MI_BLOCK_EXTRA, align), zero);
+    }
     return _mi_theap_alloc(theap, _mi_align_up(_mi_max(size, 1), align), zero);
   }
   return _mi_theap_alloc_single(theap != NULL ? theap : _mi_theap_default(), size, align, zero);

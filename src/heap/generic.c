@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/heap/block.h"
 #include "src/heap/single.h"
+#include "src/heap/zero-size.h"
 #include "src/heap/theap.h"
 #include "src/prim/prim.h"
 #include "src/sys/options.h"
@@ -187,11 +189,12 @@ static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, b
   if (zero && !is_zero) {
     memset(page->start, 0, page->block_size);
   }
+  _mi_block_prepare_single(page, size);
   return page->start;
 }
 
-static void* mi_theap_try_block(mi_theap_t* theap, size_t size, bool zero) {
-  const unsigned bin = _mi_bin_of_size(size);
+static void* mi_theap_try_block(mi_theap_t* theap, size_t size, size_t room, bool zero) {
+  const unsigned bin = _mi_bin_of_size(room);
   for (;;) {
     mi_page_t* const page = mi_theap_next_page(theap, bin);
     if (page == NULL) {
@@ -202,26 +205,24 @@ static void* mi_theap_try_block(mi_theap_t* theap, size_t size, bool zero) {
     mi_block_t* const block = _mi_page_pop(page);
     // NULL only after a report of a corrupt list that did not abort; the list is gone then.
     if (mi_likely(block != NULL)) {
-      if (zero) {
-        memset(block, 0, is_zero ? sizeof(*block) : page->block_size);
-      }
-      return block;
+      return _mi_block_hand_out(page, block, size, zero, is_zero);
     }
   }
 }
 
 typedef struct mi_request_s {
   size_t size;
+  size_t room;  // what the block must have
   size_t align;
   bool single;  // a page by itself, whatever the size
   bool zero;
 } mi_request_t;
 
 static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) {
-  if (request->single || request->size > MI_LARGE_BLOCK_MAX) {
+  if (request->single || request->room > MI_LARGE_BLOCK_MAX) {
     return mi_theap_try_single(theap, request->size, request->align, request->zero);
   }
-  return mi_theap_try_block(theap, request->size, request->zero);
+  return mi_theap_try_block(theap, request->size, request->room, request->zero);
 }
 
 // What threads allocate that have no theap: they are being torn down, or there was no memory for one. The late theap
@@ -272,16 +273,31 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
 }
 
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
-  const mi_request_t request = {size, MI_SLICE_SIZE, false, zero};
+  return _mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero);
+}
+
+void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
+  if (MI_HAS_ZERO_SIZE && size == 0 && room == MI_BLOCK_EXTRA) {
+    mi_heap_t* const heap = theap == NULL ? &_mi_heap_main_instance : mi_atomic_load_relaxed(&theap->heap);
+    void* const p = _mi_zero_size_alloc(heap, 1, 0);
+    if (p != NULL) {
+      return p;
+    }
+  }
+  const mi_request_t request = {size, room, MI_SLICE_SIZE, false, zero};
   return mi_theap_alloc_any(theap, &request);
 }
 
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  const mi_request_t request = {_mi_max(size, 1), _mi_max(align, MI_SLICE_SIZE), true, zero};
+  size = MI_HAS_PADDING ? size : _mi_max(size, 1);
+  const mi_request_t request = {size, size, _mi_max(align, MI_SLICE_SIZE), true, zero};
   return mi_theap_alloc_any(theap, &request);
 }
 
 void _mi_theap_collect(mi_theap_t* theap, bool force) {
+  if (force) {
+    _mi_quarantine_flush(theap);
+  }
   for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
     mi_page_t* next;
     for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = next) {

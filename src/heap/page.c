@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "src/heap/block.h"
 #include "src/heap/single.h"
 #include "src/heap/theap.h"
 #include "src/sys/report.h"
@@ -103,12 +104,14 @@ void _mi_page_extend(mi_page_t* page) {
   count = _mi_min(count, page->reserved - page->capacity);
   uint8_t* const first = page->start + page->capacity * block_size;
   uint8_t* const last = first + (count - 1) * block_size;
+  bool is_zero = page->memory_is_zero;
+  _mi_block_prepare_fresh(first, count * block_size, &is_zero);
   for (uint8_t* p = first; p < last; p += block_size) {
     _mi_block_set_next(page, (mi_block_t*)(void*)p, (mi_block_t*)(void*)(p + block_size));
   }
   _mi_block_set_next(page, (mi_block_t*)(void*)last, NULL);
   page->free = (mi_block_t*)(void*)first;
-  page->free_is_zero = page->memory_is_zero;
+  page->free_is_zero = is_zero;
   page->capacity += (uint32_t)count;
   _mi_counter_add(&_mi_stats.pages_extended, 1);
 }
@@ -179,6 +182,9 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   if (MI_HAS_ENCODED_LISTS) {
     page->keys[0] = (uintptr_t)_mi_random_next(&theap->random);
     page->keys[1] = (uintptr_t)_mi_random_next(&theap->random);
+  }
+  if (MI_HAS_PADDING) {
+    page->canary_key = _mi_random_next(&theap->random);
   }
   mi_atomic_store_relaxed(&page->remote, MI_REMOTE_OWNED);
   mi_atomic_store_relaxed(&page->owner, theap->tid);

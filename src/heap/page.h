@@ -67,7 +67,7 @@ struct mi_page_s {
   uint8_t granule_shift;
   _Atomic(bool) has_interior;  // a block was handed out at an address inside it
   bool memory_is_zero;         // what was never handed out holds zeroes
-  _Atomic(mi_heap_t*) heap;    // changes under the lock of the heap it leaves
+  uint64_t canary_key;         // of the trailers
   uintptr_t keys[2];           // of the links
   // Written by the owner on every call.
   mi_aligned(MI_CACHE_LINE) mi_block_t* free;
@@ -83,12 +83,14 @@ struct mi_page_s {
   // Written by other threads.
   mi_aligned(MI_CACHE_LINE) _Atomic(uint64_t) remote;
   _Atomic(uint32_t) unowned_used;  // `used` as it was when the page became unowned
+  size_t request;                  // what a single was asked for
   // Where the memory is from.
   mi_aligned(MI_CACHE_LINE) mi_arena_t* arena;  // NULL: memory of its own, in `os`
   size_t slice_index;
   size_t slice_count;
   mi_os_block_t os;
-  uint8_t* single_start;  // what a single was handed out as
+  uint8_t* single_start;       // what a single was handed out as
+  _Atomic(mi_heap_t*) heap;    // changes under the lock of the heap it leaves
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");

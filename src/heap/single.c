@@ -4,7 +4,7 @@
 // Invariants: mi_singles is touched under its lock; it holds every page without an arena.
 #include "src/heap/single.h"
 
-#include "src/heap/theap.h"
+#include "src/heap/block.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
 #include "src/sys/options.h"
@@ -24,6 +24,7 @@ void _mi_single_init(mi_page_t* page, mi_heap_t* heap) {
   page->bin = MI_BIN_SINGLE;
   page->single_start = page->start;
   page->block_size = page->slice_count * MI_SLICE_SIZE;
+  page->request = page->block_size;
   page->reserved = 1;
   page->capacity = 1;
   page->used = 1;
@@ -129,7 +130,13 @@ bool _mi_single_free(mi_page_t* page) {
   if (!mi_atomic_cas_strong_acq_rel(&page->remote, &unowned, MI_REMOTE_OWNED)) {
     return false;
   }
-  _mi_page_release(page);
+  _mi_block_check_single(page);
+  // What the system takes back comes as zeroes.
+  if (MI_HAS_ZERO_ON_FREE && page->arena != NULL) {
+    _mi_page_release_idle(page);
+  } else {
+    _mi_page_release(page);
+  }
   return true;
 }
 
@@ -204,7 +211,11 @@ bool _mi_page_single_resize(mi_page_t* page, size_t size, bool* is_zero) {
         _mi_os_trim(&page->os, slices * MI_SLICE_SIZE) && mi_single_set_slices(page, slices);
   }
   (void)mi_single_set_slices(page, slices);
-  _mi_arena_release(page->arena, page->slice_index + slices, old - slices, false);
+  if (MI_HAS_ZERO_ON_FREE) {
+    _mi_arena_release_purged(page->arena, page->slice_index + slices, old - slices);
+  } else {
+    _mi_arena_release(page->arena, page->slice_index + slices, old - slices, false);
+  }
   return true;
 }
 
@@ -224,6 +235,8 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
     (void)_mi_single_free(larger);
     return NULL;
   }
+  larger->request = page->request;
+  page->request = old_size;
   (void)_mi_single_free(page);
   return larger;
 }
