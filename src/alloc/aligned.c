@@ -27,16 +27,11 @@ static void* mi_alloc_with_offset(mi_theap_t* theap, size_t size, size_t align, 
   }
   const uintptr_t address = _mi_align_up_ptr((uintptr_t)block + offset, align) - offset;
   mi_page_t* const page = _mi_page_map_find(block);
-  const size_t skipped = (size_t)(address - (uintptr_t)block);
   if (address != (uintptr_t)block && !_mi_page_mark_interior(page, (void*)address)) {
     _mi_free(block);
     return mi_fail(ENOMEM);
   }
   if (MI_HAS_PADDING) {
-    if (_mi_page_is_single(page)) {
-      // Both count from where the block is handed out now.
-      page->request -= skipped;
-    }
     _mi_block_set_request(page, (void*)address, size);
   }
   return (void*)address;

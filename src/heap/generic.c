@@ -182,7 +182,7 @@ static void* mi_out_of_memory(size_t size) {
 
 static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
   bool is_zero = false;
-  mi_page_t* const page = _mi_page_new_single(mi_atomic_load_relaxed(&theap->heap), size, align, &is_zero);
+  mi_page_t* const page = _mi_page_new_single(mi_atomic_load_relaxed(&theap->heap), _mi_max(size, 1), align, &is_zero);
   if (page == NULL) {
     return NULL;
   }
@@ -289,7 +289,6 @@ void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zer
 }
 
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  size = MI_HAS_PADDING ? size : _mi_max(size, 1);
   const mi_request_t request = {size, size, _mi_max(align, MI_SLICE_SIZE), true, zero};
   return mi_theap_alloc_any(theap, &request);
 }

@@ -253,6 +253,8 @@ bool _mi_page_mark_interior(mi_page_t* page, void* p) {
     if (!_mi_page_map_register(mi_slice_of(p), 1, page)) {
       return false;
     }
+    // A request counts from where the block is handed out.
+    page->request -= (size_t)((uint8_t*)p - page->single_start);
     page->single_start = p;
     return true;
   }

@@ -142,6 +142,8 @@ bool _mi_single_free(mi_page_t* page) {
 
 // The new part of a block that grew in place must be found by a free of an address in it, as far as the map goes.
 static bool mi_single_set_slices(mi_page_t* page, size_t slices) {
+  const size_t skipped = (size_t)(page->single_start - page->start);
+  const bool all = page->request == page->block_size - skipped;
   if (slices > page->slice_count) {
     const size_t old_mapped = _mi_min(page->slice_count, MI_PAGE_MAP_SLICES_MAX);
     const size_t new_mapped = _mi_min(slices, MI_PAGE_MAP_SLICES_MAX);
@@ -166,6 +168,7 @@ static bool mi_single_set_slices(mi_page_t* page, size_t slices) {
   }
   page->slice_count = slices;
   page->block_size = slices * MI_SLICE_SIZE;
+  page->request = all ? page->block_size - skipped : _mi_min(page->request, page->block_size - skipped);
   if (page->arena == NULL) {
     _mi_lock_release(&mi_singles.lock);
   }
