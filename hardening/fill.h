@@ -25,13 +25,14 @@ mi_inline void _mi_hard_fill_set(void* p, size_t size, uint8_t value) {
   }
   const uint64_t word = mi_fill_word(value);
   const mi_fill_pair_t pair = {word, word};
+  // An odd word goes first, so that pairs need one comparison each.
   uint8_t* at = p;
   uint8_t* const end = at + size;
-  for (; end - at >= 16; at += 16) {
-    *(mi_fill_pair_t*)(void*)at = pair;
-  }
-  if (at != end) {
+  if ((size & 8) != 0) {
     *(mi_fill_word_t*)(void*)at = word;
+  }
+  for (at += size & 8; at < end; at += 16) {
+    *(mi_fill_pair_t*)(void*)at = pair;
   }
 }
 
@@ -42,18 +43,19 @@ mi_inline size_t _mi_hard_fill_find(const void* p, size_t size, uint8_t value) {
   const uint8_t* at = p;
   const uint8_t* const end = at + size;
   mi_fill_pair_t seen = {0, 0};
+  uint64_t first = 0;
+  if ((size & 8) != 0) {
+    first = *(const mi_fill_word_t*)(const void*)at ^ word;
+    at += 8;
+  }
   for (; end - at >= 64; at += 64) {
     const mi_fill_pair_t* const four = (const mi_fill_pair_t*)(const void*)at;
     seen |= (four[0] ^ pair) | (four[1] ^ pair) | (four[2] ^ pair) | (four[3] ^ pair);
   }
-  for (; end - at >= 16; at += 16) {
+  for (; at < end; at += 16) {
     seen |= *(const mi_fill_pair_t*)(const void*)at ^ pair;
   }
-  uint64_t rest = seen[0] | seen[1];
-  if (at != end) {
-    rest |= *(const mi_fill_word_t*)(const void*)at ^ word;
-  }
-  if (mi_likely(rest == 0)) {
+  if (mi_likely((seen[0] | seen[1] | first) == 0)) {
     return size;
   }
   size_t i = 0;

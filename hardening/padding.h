@@ -104,6 +104,12 @@ mi_inline void _mi_hard_padding_rewrite(uint8_t* trailer, size_t slack, uint64_t
 mi_inline size_t _mi_hard_padding_compare(const uint8_t* trailer, size_t slack) {
   const uint8_t* const start = trailer - slack;
   uint64_t expected = MI_PADDING_PATTERN & ~UINT64_C(0xff);
+  if (mi_likely(slack <= 8)) {
+    // The shift takes off what belongs to the trailer.
+    if (mi_likely(slack == 0 || (mi_padding_get(start) ^ expected) << ((64 - 8 * slack) & 63) == 0)) {
+      return slack;
+    }
+  }
   size_t i = 0;
   do {
     const uint64_t bad = (mi_padding_get(start + i) ^ expected) & mi_padding_bytes(slack - i);

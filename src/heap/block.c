@@ -111,7 +111,7 @@ void _mi_block_prepare_fresh(uint8_t* start, size_t size, bool* is_zero) {
 }
 
 // The end of a block that was live until now, or is. False: it was wrong, and has been reported.
-static bool mi_block_check_end(const mi_page_t* page, const void* block, size_t* slack) {
+mi_inline bool mi_block_check_end(const mi_page_t* page, const void* block, size_t* slack) {
   const uint8_t* const trailer = mi_block_trailer(page, block);
   uint64_t difference;
   if (mi_unlikely(!_mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer,
@@ -147,33 +147,36 @@ static mi_cold void mi_left_is_written(const mi_page_t* page, const uint8_t* blo
   mi_report_written(page, block - page->block_size, page->block_size - MI_PADDING_SIZE + bad);
 }
 
-// What lies before a block that is freed by the page's owner.
-static void mi_block_check_left(const mi_page_t* page, const uint8_t* block) {
+// There is no trailer before a block that is freed by the page's owner.
+static mi_noinline void mi_block_check_odd_left(const mi_page_t* page, const uint8_t* block, uint64_t difference, size_t slack,
+                                                uint64_t found) {
   const uint8_t* const left = block - page->block_size;
-  const uint8_t* const trailer = block - MI_PADDING_SIZE;
   const uint64_t index = _mi_page_live_index(page, left);
   const uint64_t bit = mi_live_bit(index);
   const bool lives = (mi_atomic_load_relaxed(mi_live_owner_word(page->live, index)) & bit) != 0;
-  const bool marked = (mi_atomic_load_relaxed(mi_live_remote_word(page->live, index)) & bit) != 0;
-  const uint64_t found = _mi_hard_padding_load(trailer);
-  if (mi_unlikely(marked)) {
-    return;
-  }
-  if (!lives) {
-    if (MI_HAS_ZERO_ON_FREE && mi_unlikely(found != 0)) {
-      mi_left_is_written(page, block, found);
-    }
-    return;
-  }
-  size_t slack;
-  uint64_t difference;
-  if (mi_unlikely(!_mi_hard_padding_decode(found, (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE, page->canary_key,
-                                           &slack, &difference))) {
+  if (lives) {
     mi_left_is_wrong(page, left, index, difference, slack);
+    return;
+  }
+  const bool marked = (mi_atomic_load_relaxed(mi_live_remote_word(page->live, index)) & bit) != 0;
+  if (MI_HAS_ZERO_ON_FREE && !marked && mi_unlikely(found != 0)) {
+    mi_left_is_written(page, block, found);
   }
 }
 
-void _mi_block_take_back(mi_page_t* page, mi_block_t* block, bool owned) {
+// What lies before a block that is freed by the page's owner. A right trailer needs no look at whether its block lives.
+mi_inline void mi_block_check_left(const mi_page_t* page, const uint8_t* block) {
+  const uint8_t* const trailer = block - MI_PADDING_SIZE;
+  const uint64_t found = _mi_hard_padding_load(trailer);
+  size_t slack;
+  uint64_t difference;
+  if (!_mi_hard_padding_decode(found, (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE, page->canary_key, &slack,
+                               &difference)) {
+    mi_block_check_odd_left(page, block, difference, slack, found);
+  }
+}
+
+mi_inline void mi_block_take_back(mi_page_t* page, mi_block_t* block, bool owned) {
   if (MI_HAS_PADDING) {
     size_t slack;
     (void)mi_block_check_end(page, block, &slack);
@@ -189,7 +192,7 @@ void _mi_block_take_back(mi_page_t* page, mi_block_t* block, bool owned) {
 }
 
 void _mi_block_free_local(mi_page_t* page, mi_block_t* block) {
-  _mi_block_take_back(page, block, true);
+  mi_block_take_back(page, block, true);
   if (MI_HAS_QUARANTINE) {
     _mi_quarantine_enter(page->theap, page, block, false);
   } else {
@@ -201,7 +204,7 @@ void _mi_block_free_remote(mi_page_t* page, mi_block_t* block) {
   // Release: the mark in the live bits comes before what is written to the block from here on. Pairs with the acquire fence
   // in mi_left_is_wrong. The mark's own order is not enough where a store may overtake the store of a read-modify-write.
   atomic_thread_fence(memory_order_release);
-  _mi_block_take_back(page, block, false);
+  mi_block_take_back(page, block, false);
   mi_theap_t* const own = _mi_tls.own;
   // The main heap alone does not end, with its blocks, while they wait.
   if (MI_HAS_QUARANTINE && own != NULL && mi_atomic_load_relaxed(&page->heap) == &_mi_heap_main_instance) {

@@ -39,9 +39,6 @@ mi_inline void* _mi_block_hand_out(mi_page_t* page, void* block, size_t request,
 // Never used memory of the page becomes free blocks. *is_zero: it holds zeroes; changed if it does from now on.
 void _mi_block_prepare_fresh(uint8_t* start, size_t size, bool* is_zero);
 
-// A block comes back that was live until now. `owned`: the caller owns the page.
-void _mi_block_take_back(mi_page_t* page, mi_block_t* block, bool owned);
-
 // Puts a block that was taken back in the list of the page, which the caller owns.
 mi_inline void _mi_block_push_local(mi_page_t* page, mi_block_t* block) {
   _mi_block_set_next(page, block, page->local_free);

@@ -37,7 +37,7 @@ static mi_quarantine_t* mi_quarantine_make(mi_theap_t* theap, const mi_page_t* p
 }
 
 // A number below `half`, a power of two. A word of random bits serves many.
-static uint32_t mi_quarantine_random(mi_theap_t* theap, uint32_t half) {
+mi_inline uint32_t mi_quarantine_random(mi_theap_t* theap, uint32_t half) {
   const unsigned bits = half <= 1 ? 0 : _mi_bits_log2_64(half);
   if (mi_unlikely(theap->quarantine_bits_left < bits)) {
     theap->quarantine_bits = _mi_random_next(&theap->random);
@@ -49,8 +49,19 @@ static uint32_t mi_quarantine_random(mi_theap_t* theap, uint32_t half) {
   return random;
 }
 
+static mi_cold void mi_quarantine_report_written(const mi_page_t* page, const mi_block_t* block) {
+  const uint8_t* const bytes = (const uint8_t*)block;
+  size_t at = 0;
+  while (bytes[at] == 0) {
+    at++;
+  }
+  _mi_report(MI_VIOLATION_write_after_free,
+             "block %p of %zu bytes was written while it was free: its byte %zu holds 0x%02x (page %p, class %u)", (const void*)block,
+             page->block_size, at, bytes[at], (const void*)page->start, page->bin);
+}
+
 // The block goes back to its page. `tid`: the pages of this thread are its own.
-static void mi_quarantine_leave(uintptr_t tid, uintptr_t entry) {
+mi_inline void mi_quarantine_leave(uintptr_t tid, uintptr_t entry) {
   mi_block_t* const block = (mi_block_t*)(entry & ~(uintptr_t)MI_ENTRY_MARKED);
   const bool marked = (entry & MI_ENTRY_MARKED) != 0;
   mi_page_t* const page = _mi_page_map_find(block);
@@ -58,13 +69,7 @@ static void mi_quarantine_leave(uintptr_t tid, uintptr_t entry) {
     return;
   }
   if (MI_HAS_ZERO_ON_FREE && mi_unlikely(block->link != 0)) {
-    size_t at = 0;
-    while (((uint8_t*)block)[at] == 0) {
-      at++;
-    }
-    _mi_report(MI_VIOLATION_write_after_free,
-               "block %p of %zu bytes was written while it was free: its byte %zu holds 0x%02x (page %p, class %u)", (void*)block,
-               page->block_size, at, ((uint8_t*)block)[at], (void*)page->start, page->bin);
+    mi_quarantine_report_written(page, block);
   }
   const uint64_t index = _mi_page_live_index(page, block);
   // Relaxed: only this thread ever stores its own id there.
