@@ -39,9 +39,6 @@ mi_inline void mi_padding_put(uint8_t* p, uint64_t word) {
   __builtin_memcpy(p, &word, sizeof(word));
 }
 
-// The lowest n bytes of a word, n at most 8.
-mi_inline uint64_t mi_padding_bytes(size_t n) { return n >= 8 ? ~UINT64_C(0) : (UINT64_C(1) << (8 * n)) - 1; }
-
 // What the slack at `trailer` is combined with: 56 bits of the key and the place. Two multiplications, one of them by the
 // key, so that a canary that is read does not give the key away by arithmetic that undoes itself.
 mi_inline uint64_t mi_padding_canary(uintptr_t trailer, uint64_t key) {
@@ -99,36 +96,31 @@ mi_inline void _mi_hard_padding_rewrite(uint8_t* trailer, size_t slack, uint64_t
   _mi_hard_padding_store(trailer, _mi_hard_padding_encode((uintptr_t)trailer, slack, key));
 }
 
-// Compares the slack before `trailer`; the number of bytes up to the first bad one, `slack` when all are right. Reads no
-// byte of the request, which others may be writing, and at most 8 bytes of the trailer.
-mi_inline size_t _mi_hard_padding_compare(const uint8_t* trailer, size_t slack) {
-  const uint8_t* const start = trailer - slack;
-  uint64_t expected = MI_PADDING_PATTERN & ~UINT64_C(0xff);
-  if (mi_likely(slack <= 8)) {
-    // The shift takes off what belongs to the trailer.
-    if (mi_likely(slack == 0 || (mi_padding_get(start) ^ expected) << ((64 - 8 * slack) & 63) == 0)) {
-      return slack;
-    }
-  }
-  size_t i = 0;
-  do {
-    const uint64_t bad = (mi_padding_get(start + i) ^ expected) & mi_padding_bytes(slack - i);
-    if (mi_unlikely(bad != 0)) {
-      return i + (_mi_bits_ctz64(bad) >> 3);
-    }
-    expected = MI_PADDING_PATTERN;
-    i += 8;
-  } while (i < slack);
-  return slack;
-}
-
-// The same where no trailer follows that could be read.
+// Compares slack of any memory; the number of bytes up to the first bad one, `slack` when all are right.
 mi_inline size_t _mi_hard_padding_compare_bytes(const uint8_t* start, size_t slack) {
   size_t i = 0;
   while (i < slack && start[i] == (i == 0 ? 0 : (uint8_t)(MI_PADDING_PATTERN & 0xff))) {
     i++;
   }
   return i;
+}
+
+// The same for the slack before a trailer. Reads no byte of the request, which others may be writing, but may read the
+// trailer.
+mi_inline size_t _mi_hard_padding_compare(const uint8_t* trailer, size_t slack) {
+  const uint8_t* const start = trailer - slack;
+  uint64_t bad = mi_padding_get(start) ^ (MI_PADDING_PATTERN & ~UINT64_C(0xff));
+  if (slack <= 8) {
+    // The shift takes off what belongs to the trailer.
+    bad = slack == 0 ? 0 : bad << ((64 - 8 * slack) & 63);
+  } else {
+    // Whole words, of which the last may overlap the one before.
+    bad |= mi_padding_get(trailer - 8) ^ MI_PADDING_PATTERN;
+    for (const uint8_t* p = start + 8; mi_unlikely(p < trailer - 8); p += 8) {
+      bad |= mi_padding_get(p) ^ MI_PADDING_PATTERN;
+    }
+  }
+  return mi_likely(bad == 0) ? slack : _mi_hard_padding_compare_bytes(start, slack);
 }
 
 // Whether the damage that `difference` shows came from behind the block: nothing is wrong at the trailer's beginning.

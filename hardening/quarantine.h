@@ -8,8 +8,8 @@
 #include "src/base/bits.h"
 
 typedef struct mi_quarantine_s {
-  uint32_t half;  // slots of each part; 0: the queue has one slot and there is no random part
-  uint32_t next;  // of the queue
+  uint32_t half;      // slots of each part; 0: the queue has one slot and there is no random part
+  uint32_t next;      // of the queue
   uintptr_t slots[];  // the random part, then the queue
 } mi_quarantine_t;
 

@@ -17,7 +17,8 @@ static size_t mi_thread_number(void) {
 }
 
 static const char* mi_page_kind_of(const mi_page_t* page) {
-  return _mi_page_is_zero_size(page) ? "zero-size block in a granule" : _mi_page_is_single(page) ? "large block" : "block";
+  return _mi_page_is_zero_size(page) ? "zero-size block in a granule" : _mi_page_is_single(page) ? "large block"
+                                                                                                 : "block";
 }
 
 // An address in a page in use that is no live block: freed already, or inside a block.

@@ -89,8 +89,8 @@ struct mi_page_s {
   size_t slice_index;
   size_t slice_count;
   mi_os_block_t os;
-  uint8_t* single_start;       // what a single was handed out as
-  _Atomic(mi_heap_t*) heap;    // changes under the lock of the heap it leaves
+  uint8_t* single_start;     // what a single was handed out as
+  _Atomic(mi_heap_t*) heap;  // changes under the lock of the heap it leaves
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");

@@ -110,7 +110,8 @@ static void after_free(const char* how) {
   char* keep = get(size);
   announce(p);
   free(p);
-  const size_t at = strcmp(how, "first") == 0 ? 0 : strcmp(how, "middle") == 0 ? size / 2 : size - 1;
+  const size_t at = strcmp(how, "first") == 0 ? 0 : strcmp(how, "middle") == 0 ? size / 2
+                                                                               : size - 1;
   ((volatile char*)p)[at] = (char)(((volatile char*)p)[at] ^ 0x21);
   for (int round = 0; round < 50; round++) {
     static char* q[MANY];

@@ -44,7 +44,8 @@ MI_TEST(unique_and_freed_anywhere) {
   for (int round = 0; round < 3; round++) {
     for (size_t i = 0; i < MANY; i++) {
       const size_t align = (size_t)1 << i % 13;
-      void* const p = i % 3 == 0 ? _mi_alloc(0) : i % 3 == 1 ? _mi_alloc_aligned(NULL, 0, align, 0, true) : _mi_theap_alloc(_mi_heap_theap(heap), 0, false);
+      void* const p = i % 3 == 0 ? _mi_alloc(0) : i % 3 == 1 ? _mi_alloc_aligned(NULL, 0, align, 0, true)
+                                                             : _mi_theap_alloc(_mi_heap_theap(heap), 0, false);
       MI_REQUIRE(p != NULL);
       MI_CHECK(i % 3 != 1 || _mi_is_aligned(p, align));
       MI_CHECK(!MI_HAS_PADDING || _mi_usable_size(p) == 0);
