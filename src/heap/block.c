@@ -191,7 +191,20 @@ mi_inline void mi_block_take_back(mi_page_t* page, mi_block_t* block, bool owned
   }
 }
 
+// A page becomes empty when its last block leaves quarantine, not when that is freed, so that the fast paths may be armed
+// again by the time a program is done with its frees: each looks at the clock then, while something is due.
+static void mi_block_tick(void) {
+  const mi_theap_t* const own = _mi_tls.own;
+  if (own != NULL && _mi_thread_tid() != MI_TID_DISARMED &&
+      (own->retire_due != 0 || mi_atomic_load_relaxed(&_mi_arena_purge_due) != 0)) {
+    _mi_theap_tick();
+  }
+}
+
 void _mi_block_free_local(mi_page_t* page, mi_block_t* block) {
+  if (MI_HAS_QUARANTINE) {
+    mi_block_tick();
+  }
   mi_block_take_back(page, block, true);
   if (MI_HAS_QUARANTINE) {
     _mi_quarantine_enter(page->theap, page, block, false);
