@@ -106,6 +106,12 @@ mi_inline bool _mi_hard_live_mark_remote(mi_live_word_t* words, uint64_t index) 
   return true;
 }
 
+// Anyone: whether the block at `index` is freed by a thread that is not the owner, and the owner has not heard of it.
+mi_inline bool _mi_hard_live_is_marked(mi_live_word_t* words, uint64_t index) {
+  return (mi_atomic_load_relaxed(mi_live_owner_word(words, index)) &
+          mi_atomic_load_relaxed(mi_live_remote_word(words, index)) & mi_live_bit(index)) != 0;
+}
+
 // Owner: takes over what another thread freed, at a place where a block starts. False: nobody marked it, so the list that
 // named it is corrupt.
 mi_inline bool _mi_hard_live_collect(mi_live_word_t* words, uint64_t index) {
@@ -117,7 +123,28 @@ mi_inline bool _mi_hard_live_collect(mi_live_word_t* words, uint64_t index) {
   const uint64_t before = mi_atomic_load_relaxed(word);
   mi_atomic_store_relaxed(word, before & ~bit);
   // Cleared after the owner's bit, so that there is no moment in which the block looks live and unmarked.
-  return (mi_atomic_and_acq_rel(mi_live_remote_word(words, index), ~bit) & bit) != 0 && (before & bit) != 0;
+  // What waited in a quarantine has lost its owner's bit already.
+  return (mi_atomic_and_acq_rel(mi_live_remote_word(words, index), ~bit) & bit) != 0 &&
+      (MI_HAS_QUARANTINE || (before & bit) != 0);
+}
+
+// Whoever took the block at `index` in quarantine when it was the page's owner and is not any more: the block goes on to
+// the page's list of others' frees. False: it is not free, or in that list already.
+mi_inline bool _mi_hard_live_mark_waited(mi_live_word_t* words, uint64_t index) {
+  const uint64_t bit = mi_live_bit(index);
+  return (mi_atomic_load_relaxed(mi_live_owner_word(words, index)) & bit) == 0 &&
+      (mi_atomic_or_acq_rel(mi_live_remote_word(words, index), bit) & bit) == 0;
+}
+
+// Owner: the block at `index` leaves its own quarantine. `marked`: it was freed when the page was another thread's. False:
+// it is not what it was when it went in.
+mi_inline bool _mi_hard_live_waited(mi_live_word_t* words, uint64_t index, bool marked) {
+  if (marked) {
+    return mi_likely(_mi_hard_live_is_marked(words, index)) && _mi_hard_live_collect(words, index);
+  }
+  return mi_likely(((mi_atomic_load_relaxed(mi_live_owner_word(words, index)) |
+                     mi_atomic_load_relaxed(mi_live_remote_word(words, index))) &
+                    mi_live_bit(index)) == 0);
 }
 
 // Anyone: whether the block at `index` is the program's.

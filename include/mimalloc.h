@@ -650,6 +650,8 @@ typedef enum mi_option_e {
   mi_option_on_violation = 64,                   // 0 abort, 1 report, 2 ignore: what follows the report of bad use
   mi_option_guard_pages = 65,                    // 0 none, 1 the cheapest means the system has, 2 by mappings only
   mi_option_checked_copies = 66,                 // check memcpy and its kin against the bounds of blocks; read at start
+  mi_option_quarantine_blocks = 70,              // freed blocks of a class that wait in a thread; 0 none
+  mi_option_quarantine_size = 71,                // KiB that they have at most; 0 none
   mi_option_family_check = 80,                   // 0 as on_violation, 1 report, 2 ignore: a free by another family
   mi_option_backtrace = 90,                      // so many calls are listed below a report of bad use
   mi_option_show_hardening = 91,                 // write which mitigations are active when the process starts

@@ -8,6 +8,7 @@
 
 #include "src/alloc/alloc.h"
 #include "src/heap/single.h"
+#include "src/heap/zero-size.h"
 #include "src/sys/report.h"
 
 static void* mi_fail(int error) {
@@ -25,10 +26,14 @@ static void* mi_alloc_with_offset(mi_theap_t* theap, size_t size, size_t align, 
     return NULL;
   }
   const uintptr_t address = _mi_align_up_ptr((uintptr_t)block + offset, align) - offset;
+  mi_page_t* const page = _mi_page_map_find(block);
   // Also where the two are the same by chance: an aligned free of it is to know that the address need not be.
-  if (!_mi_page_mark_interior(_mi_page_map_find(block), (void*)address)) {
+  if (!_mi_page_mark_interior(page, (void*)address)) {
     _mi_free(block);
     return mi_fail(ENOMEM);
+  }
+  if (MI_HAS_PADDING) {
+    _mi_block_set_request(page, (void*)address, size);
   }
   return (void*)address;
 }
@@ -42,15 +47,22 @@ void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t off
     return mi_fail(ENOMEM);
   }
   offset &= align - 1;
+  if (MI_HAS_ZERO_SIZE && mi_unlikely(size == 0)) {
+    const mi_theap_t* const own = theap != NULL ? theap : _mi_theap_default();
+    void* const p = _mi_zero_size_alloc(own != NULL ? mi_atomic_load_relaxed(&own->heap) : _mi_heap_main(), align, offset);
+    if (p != NULL) {
+      return p;
+    }
+  }
   if (mi_unlikely(offset != 0 && align > 1)) {
     return mi_alloc_with_offset(theap, size, align, offset, zero);
   }
   if (align <= MI_BLOCK_ALIGN) {
     return _mi_theap_alloc(theap, size, zero);
   }
-  const size_t rounded = _mi_align_up(_mi_max(size, 1), align);
+  const size_t rounded = _mi_align_up(MI_HAS_PADDING ? size + MI_BLOCK_EXTRA : _mi_max(size, 1), align);
   if (mi_likely(align <= MI_SLICE_SIZE && rounded <= MI_LARGE_BLOCK_MAX)) {
-    return _mi_theap_alloc(theap, rounded, zero);
+    return MI_HAS_PADDING ? _mi_theap_alloc_in_room(theap, size, rounded, zero) : _mi_theap_alloc(theap, rounded, zero);
   }
   return _mi_theap_alloc_single(theap != NULL ? theap : _mi_theap_default(), size, align, zero);
 }

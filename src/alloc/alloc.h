@@ -4,6 +4,7 @@
 // Invariants: a function that returns NULL has set errno to ENOMEM, or EINVAL where said; success and free leave it alone.
 #pragma once
 
+#include "src/heap/block.h"
 #include "src/heap/heap.h"
 #include "src/heap/process.h"
 #include "src/heap/theap.h"
@@ -31,11 +32,11 @@ mi_inline void* _mi_origin_mark(void* p, mi_family_t family, size_t align) {
 // Allocates `size` bytes from this thread's theap of the main heap, on behalf of a call of the family.
 mi_inline void* _mi_alloc_as(size_t size, mi_family_t family) {
   mi_theap_t* const theap = _mi_thread_theap();
-  if (mi_likely(size <= MI_DIRECT_SIZE_MAX && theap != NULL)) {
-    mi_page_t* const page = theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
+  if (mi_likely(_mi_block_is_plain(size, MI_DIRECT_SIZE_MAX) && theap != NULL)) {
+    mi_page_t* const page = theap->direct[(size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
     void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
     if (mi_likely(p != NULL)) {
-      return p;
+      return _mi_block_hand_out(page, p, size, false, page->free_is_zero);
     }
   }
   return MI_HAS_FAMILY && family != MI_FAMILY_ANY ? _mi_alloc_slow_as(size, family) : _mi_alloc_slow(size);
@@ -46,13 +47,11 @@ mi_inline void* _mi_alloc(size_t size) { return _mi_alloc_as(size, MI_FAMILY_ANY
 // The same, zeroed up to the usable size.
 mi_inline void* _mi_alloc_zero_as(size_t size, mi_family_t family) {
   mi_theap_t* const theap = _mi_thread_theap();
-  if (mi_likely(size <= MI_DIRECT_SIZE_MAX && theap != NULL)) {
-    mi_page_t* const page = theap->direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
+  if (mi_likely(_mi_block_is_plain(size, MI_DIRECT_SIZE_MAX) && theap != NULL)) {
+    mi_page_t* const page = theap->direct[(size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
     void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
     if (mi_likely(p != NULL)) {
-      // Fresh memory is zero but for the link.
-      __builtin_memset(p, 0, page->free_is_zero ? sizeof(mi_block_t) : page->block_size);
-      return p;
+      return _mi_block_hand_out(page, p, size, true, page->free_is_zero);
     }
   }
   void* const p = _mi_alloc_zero_slow(size);
@@ -64,16 +63,19 @@ mi_inline void* _mi_alloc_zero(size_t size) { return _mi_alloc_zero_as(size, MI_
 // Allocates from a theap of the calling thread; NULL: from that of the main heap.
 void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero);
 
+// The same from the class of blocks of `room` bytes, at least as many as a request of `size` bytes needs.
+void* _mi_theap_alloc_in_room(mi_theap_t* theap, size_t size, size_t room, bool zero);
+
 // Puts a block back that this thread's own page handed out.
 mi_inline void _mi_free_local(mi_page_t* page, mi_block_t* block) {
   if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_clear(page->live, _mi_page_live_index(page, block)))) {
     _mi_free_report(page, block);
     return;
   }
-  _mi_block_set_next(page, block, page->local_free);
-  page->local_free = block;
-  if (mi_unlikely(--page->used == 0)) {
-    _mi_page_retire(page);
+  if (MI_BLOCKS_ARE_DRESSED) {
+    _mi_block_free_local(page, block);
+  } else {
+    _mi_block_push_local(page, block);
   }
 }
 
@@ -103,8 +105,8 @@ void* _mi_expand(void* p, size_t newsize);
 // The bytes that may be written at p; 0 for NULL. What is no live block is a violation.
 size_t _mi_usable_size(const void* p);
 
-// The same on behalf of another call, which a report of a bad pointer names: "reallocated".
-size_t _mi_usable_size_for(const void* p, const char* what);
+// The same for a live block of `page`.
+size_t _mi_page_usable_size(const mi_page_t* page, const void* p);
 
 // What _mi_alloc would make of a request of this size, in bytes.
 size_t _mi_good_size(size_t size);

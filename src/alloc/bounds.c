@@ -26,7 +26,7 @@ bool _mi_bounds_report(mi_page_t* page, const void* p, size_t length, const char
   } else if (verdict == MI_BOUNDS_BEYOND) {
     _mi_report(MI_VIOLATION_overflow, "pointer %p is %zu bytes into a %s of %zu bytes at %p (page %p, thread %zu), %s %s %zu bytes, %zu beyond its end",
                p, offset, kind, extent.size, block, (void*)page->start, thread, call, verb, length, length - room);
-  } else if (!_mi_page_is_single(page) && extent.start - (uintptr_t)page->start >= page->reserved * extent.size) {
+  } else if (!_mi_page_is_single(page) && extent.start - (uintptr_t)page->start >= page->reserved * page->block_size) {
     _mi_report(MI_VIOLATION_overflow, "pointer %p is behind the last block of %zu bytes of its page (page %p, thread %zu), %s %s %zu bytes there",
                p, extent.size, (void*)page->start, thread, call, verb, length);
   } else {

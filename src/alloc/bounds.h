@@ -6,6 +6,7 @@
 #pragma once
 
 #include "hardening/bounds.h"
+#include "src/heap/block.h"
 #include "src/heap/page.h"
 
 // The block of the page that holds p.
@@ -14,7 +15,7 @@ mi_inline mi_extent_t _mi_block_extent(mi_page_t* page, const void* p) {
     const uint8_t* const start = page->single_start;
     // Relaxed: the program ordered the allocation before us, and a free that it did not order is what is looked for.
     return (mi_extent_t){.start = (uintptr_t)start,
-                         .size = page->block_size - (size_t)(start - page->start),
+                         .size = MI_HAS_PADDING ? page->request : page->block_size - (size_t)(start - page->start),
                          .live = (mi_atomic_load_relaxed(&page->remote) & MI_REMOTE_OWNED) == 0};
   }
   // Both fit 32 bits, of which a division is cheaper.
@@ -24,7 +25,8 @@ mi_inline mi_extent_t _mi_block_extent(mi_page_t* page, const void* p) {
   // A block starts at a granule. Behind the last block of the page no bit is ever set.
   const bool live = MI_HAS_LIVE_BITS ? _mi_hard_live_test(page->live, (uint64_t)(offset - inside) >> page->granule_shift)
                                      : offset / block_size < page->reserved;
-  return (mi_extent_t){.start = (uintptr_t)p - inside, .size = block_size, .live = live};
+  const size_t size = MI_HAS_PADDING && live ? _mi_block_size_asked(page, (const uint8_t*)p - inside) : block_size;
+  return (mi_extent_t){.start = (uintptr_t)p - inside, .size = size, .live = live};
 }
 
 // Reports the bytes if they are not the program's. True: they may be touched.

@@ -60,14 +60,14 @@ static mi_cold void mi_report_family(const mi_page_t* page, const void* p, mi_fa
                                      const char* freed_by) {
   _mi_report(MI_VIOLATION_family_mismatch,
              "pointer %p was allocated by %s and is %s %s (block of %zu bytes, page %p, thread %zu)", p,
-             mi_allocating_names[made_by], verb, freed_by, _mi_block_request(page, p), (void*)page->start, _mi_thread_number());
+             mi_allocating_names[made_by], verb, freed_by, _mi_free_request(page, p), (void*)page->start, _mi_thread_number());
 }
 
 static mi_cold void mi_report_align(const mi_page_t* page, const void* p, size_t align, size_t freed_as) {
   _mi_report(MI_VIOLATION_alignment_mismatch,
              "pointer %p is a block with alignment %zu, freed as one with alignment %zu (block of %zu bytes, page %p, "
              "thread %zu)",
-             p, align, freed_as, _mi_block_request(page, p), (void*)page->start, _mi_thread_number());
+             p, align, freed_as, _mi_free_request(page, p), (void*)page->start, _mi_thread_number());
 }
 
 static mi_cold void mi_report_size(const mi_page_t* page, const void* p, size_t request, size_t freed_as) {
@@ -113,8 +113,8 @@ static bool mi_judge_size(const mi_page_t* page, const void* p, unsigned how, si
     }
     return size <= usable;
   }
-  const size_t request = _mi_block_request(page, p);
-  const size_t spread = _mi_block_request_spread(page);
+  const size_t request = _mi_free_request(page, p);
+  const size_t spread = _mi_free_request_spread(page);
   if (mi_likely(_mi_hard_size_agrees(size, request, spread)) ||
       ((how & MI_FREE_ALIGNED) != 0 && _mi_hard_size_agrees_aligned(size, align, request, spread))) {
     return true;

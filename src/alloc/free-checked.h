@@ -12,23 +12,22 @@ enum {
   MI_FREE_SIZED = 1 << 3,
   MI_FREE_ALIGNED = 1 << 4,
   MI_FREE_FAMILY_MASK = (1 << 3) - 1,
-  // Whether a block's request is known to the byte. It is not while only its class is; see _mi_block_request.
+  // Whether a block's request is known to the byte. It is not while only its class is; see _mi_free_request.
   MI_BLOCK_REQUEST_IS_EXACT = 0,
 };
 
 _Static_assert((int)MI_FAMILY_COUNT <= (int)MI_FREE_SIZED, "a family has no room beside the flags");
 
-// The request of the block that was handed out as p: the largest size that it may have been asked with, exact to its
-// spread. The one place to change where a block carries its exact size: then that is the request, and its spread is 1.
-// Not in pages where blocks were handed out at addresses inside them.
-mi_inline size_t _mi_block_request(const mi_page_t* page, const void* p) {
-  (void)p;
-  return _mi_page_is_single(page) ? _mi_page_single_usable(page) : page->block_size;
+// The request of the block that was handed out as p: exact where blocks are padded, else the largest size that it may have
+// been asked with. Its spread says how many sizes below and with it lead to the same block. Not in pages where blocks were
+// handed out at addresses inside them.
+mi_inline size_t _mi_free_request(const mi_page_t* page, const void* p) {
+  return MI_HAS_PADDING          ? _mi_page_usable_size(page, p)
+      : _mi_page_is_single(page) ? _mi_page_single_usable(page)
+                                 : page->block_size;
 }
 
-mi_inline size_t _mi_block_request_spread(const mi_page_t* page) {
-  return MI_HAS_SIZED_FREE == 2 && MI_BLOCK_REQUEST_IS_EXACT ? 1 : page->class_spread;
-}
+mi_inline size_t _mi_free_request_spread(const mi_page_t* page) { return MI_HAS_PADDING ? 1 : page->class_spread; }
 
 // Frees what the inline path leaves: judges, reports, and then frees like _mi_free.
 mi_noinline void _mi_free_checked_slow(void* p, mi_page_t* page, unsigned how, size_t size, size_t align);
@@ -39,8 +38,8 @@ mi_inline bool mi_free_agrees(const mi_page_t* page, const void* p, unsigned how
     return false;
   }
   if (MI_HAS_SIZED_FREE != 0 && (how & MI_FREE_SIZED) != 0) {
-    const size_t request = _mi_block_request(page, p);
-    const size_t spread = _mi_block_request_spread(page);
+    const size_t request = _mi_free_request(page, p);
+    const size_t spread = _mi_free_request_spread(page);
     if (!(aligned ? _mi_hard_size_agrees_aligned(size, align, request, spread)
                   : _mi_hard_size_agrees(size, request, spread))) {
       return false;

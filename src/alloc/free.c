@@ -6,6 +6,7 @@
 
 #include "src/alloc/alloc.h"
 #include "src/heap/single.h"
+#include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
 #include "src/sys/report.h"
 
@@ -15,7 +16,10 @@ size_t _mi_thread_number(void) {
   return (size_t)(_mi_tls.os_tid != 0 ? _mi_tls.os_tid : _mi_prim_os_thread_id());
 }
 
-static const char* mi_page_kind_of(const mi_page_t* page) { return _mi_page_is_single(page) ? "large block" : "block"; }
+static const char* mi_page_kind_of(const mi_page_t* page) {
+  return _mi_page_is_zero_size(page) ? "zero-size block in a granule" : _mi_page_is_single(page) ? "large block"
+                                                                                                 : "block";
+}
 
 // An address in a page in use that is no live block: freed already, or inside a block.
 static void mi_report_in_page(const mi_page_t* page, const void* p, const char* what) {
@@ -94,7 +98,11 @@ static void mi_free_other(mi_page_t* page, void* p) {
     mi_report_in_page(page, p, NULL);
     return;
   }
-  _mi_page_free_remote(page, block);
+  if (MI_BLOCKS_ARE_DRESSED) {
+    _mi_block_free_remote(page, block);
+  } else {
+    _mi_page_free_remote(page, block);
+  }
 }
 
 void _mi_free_slow(void* p, mi_page_t* page) {
@@ -112,6 +120,12 @@ void _mi_free_slow(void* p, mi_page_t* page) {
       return;
     }
     _mi_thread_disarm();
+    return;
+  }
+  if (_mi_page_is_zero_size(page)) {
+    if (mi_unlikely(!_mi_zero_size_free(page, p))) {
+      mi_report_in_page(page, p, NULL);
+    }
     return;
   }
   const uintptr_t owner = mi_atomic_load_relaxed(&page->owner) & ~(uintptr_t)MI_OWNER_FLAGS;
@@ -155,15 +169,12 @@ mi_page_t* _mi_page_of_live(const void* p, const char* what) {
   return NULL;
 }
 
-size_t _mi_usable_size(const void* p) { return _mi_usable_size_for(p, "its usable size asked"); }
-
-size_t _mi_usable_size_for(const void* p, const char* what) {
-  if (p == NULL) {
+size_t _mi_page_usable_size(const mi_page_t* page, const void* p) {
+  if (_mi_page_is_zero_size(page)) {
     return 0;
   }
-  const mi_page_t* const page = _mi_page_of_live(p, what);
-  if (page == NULL) {
-    return 0;
+  if (MI_HAS_PADDING) {
+    return _mi_block_request(page, p);
   }
   if (_mi_page_is_single(page)) {
     return _mi_page_single_usable(page);
@@ -173,4 +184,12 @@ size_t _mi_usable_size_for(const void* p, const char* what) {
   }
   const uintptr_t block = (uintptr_t)_mi_page_block_of(page, p);
   return page->block_size - (size_t)((uintptr_t)p - block);
+}
+
+size_t _mi_usable_size(const void* p) {
+  if (p == NULL) {
+    return 0;
+  }
+  const mi_page_t* const page = _mi_page_of_live(p, "its usable size asked");
+  return page == NULL ? 0 : _mi_page_usable_size(page, p);
 }

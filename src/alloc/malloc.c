@@ -7,21 +7,26 @@
 
 #include "src/alloc/alloc.h"
 
-// A block of a larger class from the theap's own queue.
-mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, mi_page_t** page, mi_family_t family) {
-  *page = theap->queues[_mi_bin_of_size(size)].first;
-  return *page == NULL ? NULL : _mi_page_try_pop_as(*page, (uint8_t)family);
+// A block of `room` bytes from the theap's own queue, for a request of `size`.
+mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, size_t room, bool zero, mi_family_t family) {
+  mi_page_t* const page = theap->queues[_mi_bin_of_size(room)].first;
+  void* const p = page == NULL ? NULL : _mi_page_try_pop_as(page, (uint8_t)family);
+  return mi_likely(p != NULL) ? _mi_block_hand_out(page, p, size, zero, page->free_is_zero) : NULL;
 }
 
-mi_inline void* mi_theap_pop_queue(mi_theap_t* theap, size_t size, mi_page_t** page) {
-  return mi_theap_pop_queue_as(theap, size, page, MI_FAMILY_ANY);
+mi_inline void* mi_theap_pop_queue(mi_theap_t* theap, size_t size, size_t room, bool zero) {
+  return mi_theap_pop_queue_as(theap, size, room, zero, MI_FAMILY_ANY);
+}
+
+// Whether a request that the inline path left goes to the queues.
+mi_inline bool mi_size_is_queued(size_t size) {
+  return size > MI_DIRECT_SIZE_MAX - MI_BLOCK_EXTRA && size <= MI_LARGE_BLOCK_MAX - MI_BLOCK_EXTRA;
 }
 
 void* _mi_alloc_slow(size_t size) {
   mi_theap_t* const theap = _mi_thread_theap();
-  if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX && theap != NULL) {
-    mi_page_t* page;
-    void* const p = mi_theap_pop_queue(theap, size, &page);
+  if (mi_size_is_queued(size) && theap != NULL) {
+    void* const p = mi_theap_pop_queue(theap, size, size + MI_BLOCK_EXTRA, false);
     if (mi_likely(p != NULL)) {
       return p;
     }
@@ -31,9 +36,8 @@ void* _mi_alloc_slow(size_t size) {
 
 void* _mi_alloc_slow_as(size_t size, mi_family_t family) {
   mi_theap_t* const theap = _mi_thread_theap();
-  if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX && theap != NULL) {
-    mi_page_t* page;
-    void* const p = mi_theap_pop_queue_as(theap, size, &page, family);
+  if (mi_size_is_queued(size) && theap != NULL) {
+    void* const p = mi_theap_pop_queue_as(theap, size, size + MI_BLOCK_EXTRA, false, family);
     if (mi_likely(p != NULL)) {
       return p;
     }
@@ -43,11 +47,9 @@ void* _mi_alloc_slow_as(size_t size, mi_family_t family) {
 
 void* _mi_alloc_zero_slow(size_t size) {
   mi_theap_t* const theap = _mi_thread_theap();
-  if (size > MI_DIRECT_SIZE_MAX && size <= MI_LARGE_BLOCK_MAX && theap != NULL) {
-    mi_page_t* page;
-    void* const p = mi_theap_pop_queue(theap, size, &page);
+  if (mi_size_is_queued(size) && theap != NULL) {
+    void* const p = mi_theap_pop_queue(theap, size, size + MI_BLOCK_EXTRA, true);
     if (mi_likely(p != NULL)) {
-      memset(p, 0, page->free_is_zero ? sizeof(mi_block_t) : page->block_size);
       return p;
     }
   }
@@ -58,22 +60,33 @@ void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero) {
   if (theap == NULL) {
     return zero ? _mi_alloc_zero(size) : _mi_alloc(size);
   }
-  if (size <= MI_LARGE_BLOCK_MAX) {
-    mi_page_t* page;
-    void* const p = mi_theap_pop_queue(theap, size, &page);
+  if (_mi_block_is_plain(size, MI_LARGE_BLOCK_MAX)) {
+    void* const p = mi_theap_pop_queue(theap, size, size + MI_BLOCK_EXTRA, zero);
     if (mi_likely(p != NULL)) {
-      if (zero) {
-        memset(p, 0, page->free_is_zero ? sizeof(mi_block_t) : page->block_size);
-      }
       return p;
     }
   }
   return _mi_theap_alloc_slow(theap, size, zero);
 }
 
+void* _mi_theap_alloc_in_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
+  theap = theap != NULL ? theap : _mi_theap_default();
+  if (room <= MI_LARGE_BLOCK_MAX && theap != NULL) {
+    void* const p = mi_theap_pop_queue(theap, size, room, zero);
+    if (mi_likely(p != NULL)) {
+      return p;
+    }
+  }
+  return _mi_theap_alloc_room(theap, size, room, zero);
+}
+
 size_t _mi_good_size(size_t size) {
-  // A block by itself ends where its OS page does, and begins anywhere in one: how much that leaves is not known before.
-  return MI_HAS_GUARD_PAGES && size > MI_LARGE_BLOCK_MAX ? size : _mi_sizeclass_round(size);
+  // A block by itself ends where its OS page does, and begins anywhere in one, or has no room for more than its request: how
+  // much there will be is not known before.
+  if ((MI_HAS_PADDING || MI_HAS_GUARD_PAGES) && size > MI_LARGE_BLOCK_MAX - MI_BLOCK_EXTRA) {
+    return size;
+  }
+  return _mi_sizeclass_round(size + MI_BLOCK_EXTRA) - MI_BLOCK_EXTRA;
 }
 
 bool _mi_is_in_heap(const void* p) { return p != NULL && _mi_page_of_any(p) != NULL; }

@@ -4,6 +4,7 @@
 // Invariants: nothing is read through the address; a query of a block that is not live is a violation where the profile
 // has live bits to tell.
 #include "src/alloc/alloc.h"
+#include "src/heap/zero-size.h"
 #include "src/sys/report.h"
 
 #define MI_OBJECT_SIZE_ASKED "its object size asked"
@@ -25,13 +26,19 @@ static size_t mi_object_size_in(const mi_page_t* page, const void* p) {
     if (mi_unlikely((const uint8_t*)p < page->single_start)) {
       return mi_object_size_freed(page, p, page->single_start);
     }
-    return (size_t)(page->start + page->block_size - (const uint8_t*)p);
+    const uint8_t* const end = MI_HAS_PADDING ? page->single_start + page->request : page->start + page->block_size;
+    return (const uint8_t*)p < end ? (size_t)(end - (const uint8_t*)p) : 0;
   }
   const uint8_t* const block = _mi_page_block_of(page, p);
   if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_test(page->live, _mi_page_live_index(page, block)))) {
     return mi_object_size_freed(page, p, block);
   }
-  return page->block_size - (size_t)((const uint8_t*)p - block);
+  if (_mi_page_is_zero_size(page)) {
+    return 0;
+  }
+  const size_t size = MI_HAS_PADDING ? _mi_block_request(page, block) : page->block_size;
+  const size_t offset = (size_t)((const uint8_t*)p - block);
+  return offset < size ? size - offset : 0;
 }
 
 // An address in no entry of the page map: foreign, deep inside a large block, or in memory of ours that nobody uses.

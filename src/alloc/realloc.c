@@ -7,20 +7,31 @@
 
 #include "src/alloc/alloc.h"
 #include "src/heap/single.h"
+#include "src/heap/zero-size.h"
 
 enum {
   // Smaller blocks cost little to copy, and are many.
   MI_REALLOC_ROOM_MIN = 256,
 };
 
-// Changes the size in place. True: done, *usable is the new usable size, *is_zero tells of the bytes beyond the old one.
-static bool mi_realloc_in_place(mi_page_t* page, size_t newsize, size_t* usable, bool* is_zero) {
+// Whether a block of a class that holds the new size is worth keeping for it.
+static bool mi_realloc_suits(const mi_page_t* page, size_t newsize, size_t capacity) {
+  return newsize >= capacity / 2 ||
+      (MI_HAS_PADDING && !_mi_page_is_single(page) && _mi_sizeclass_round(newsize + MI_BLOCK_EXTRA) == page->block_size);
+}
+
+// Changes the size in place. True: done, *capacity is what there is room for now, *is_zero tells of the bytes beyond what
+// there was room for before.
+static bool mi_realloc_in_place(mi_page_t* page, size_t newsize, size_t* capacity, bool* is_zero) {
   // Before the start of a block that was aligned with an offset.
-  const size_t skipped = _mi_page_is_single(page) ? page->block_size - *usable : 0;
+  const size_t skipped = _mi_page_is_single(page) ? page->block_size - *capacity : 0;
   *is_zero = false;
-  const bool fits = newsize <= *usable && newsize >= *usable / 2;
+  if (MI_HAS_ZERO_SIZE && newsize == 0) {
+    return false;
+  }
+  const bool fits = newsize <= *capacity && mi_realloc_suits(page, newsize, *capacity);
   // A large block gives back what is worth a slice and an eighth of it.
-  if (fits && (!_mi_page_is_single(page) || *usable - newsize < _mi_max(*usable / 8, MI_SLICE_SIZE))) {
+  if (fits && (!_mi_page_is_single(page) || *capacity - newsize < _mi_max(*capacity / 8, MI_SLICE_SIZE))) {
     return true;
   }
   if (!_mi_page_is_single(page) || newsize <= MI_MEDIUM_BLOCK_MAX ||
@@ -30,7 +41,24 @@ static bool mi_realloc_in_place(mi_page_t* page, size_t newsize, size_t* usable,
   if (!_mi_page_single_resize(page, newsize + skipped, is_zero)) {
     return fits;
   }
-  *usable = page->block_size - skipped;
+  *capacity = page->block_size - skipped;
+  return true;
+}
+
+// The same for a block whose request stands behind it. `zero` as in _mi_realloc.
+static bool mi_realloc_exact(mi_page_t* page, void* p, size_t newsize, size_t request, bool zero) {
+  const size_t old_capacity = _mi_block_capacity(page, p);
+  size_t capacity = old_capacity;
+  bool is_zero;
+  if (!mi_realloc_in_place(page, newsize, &capacity, &is_zero)) {
+    return false;
+  }
+  // What lies beyond a request is the allocator's, and may hold what the program wrote when it was larger.
+  const size_t clear = zero ? _mi_min(newsize, is_zero ? old_capacity : capacity) : 0;
+  _mi_block_set_request(page, p, newsize);
+  if (clear > request) {
+    memset((uint8_t*)p + request, 0, clear - request);
+  }
   return true;
 }
 
@@ -57,11 +85,18 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
                              size_t old_usable, bool zero) {
   if (_mi_page_is_single(page) && align <= MI_SLICE_SIZE && offset == 0 && newsize > old_usable &&
       newsize <= MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE) {
+    const size_t old_capacity = page->block_size;
     mi_page_t* const larger = _mi_single_move(page, newsize);
     if (larger != NULL) {
       if (theap != NULL) {
         // As a copy would be, it is in the heap that the caller named.
         mi_atomic_store_relaxed(&larger->heap, mi_atomic_load_relaxed(&theap->heap));
+      }
+      if (MI_HAS_PADDING) {
+        _mi_block_set_request(larger, larger->single_start, newsize);
+        if (zero) {
+          memset(larger->single_start + old_usable, 0, _mi_min(old_capacity, newsize) - old_usable);
+        }
       }
       return larger->single_start;
     }
@@ -79,6 +114,18 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
   return fresh;
 }
 
+// A block of no bytes gets some, or another alignment.
+static void* mi_realloc_nothing(mi_theap_t* theap, void* p, size_t newsize, size_t align, size_t offset, bool zero) {
+  if (newsize == 0 && ((uintptr_t)p + offset) % align == 0) {
+    return p;
+  }
+  void* const fresh = _mi_alloc_aligned(theap, newsize, align, offset, zero);
+  if (fresh != NULL) {
+    _mi_free(p);
+  }
+  return fresh;
+}
+
 void* _mi_realloc_aligned(mi_theap_t* theap, void* p, size_t newsize, size_t align, size_t offset, bool zero) {
   if (p == NULL) {
     return _mi_alloc_aligned(theap, newsize, align, offset, zero);
@@ -87,17 +134,25 @@ void* _mi_realloc_aligned(mi_theap_t* theap, void* p, size_t newsize, size_t ali
     errno = EINVAL;
     return NULL;
   }
-  const size_t old_usable = _mi_usable_size_for(p, "reallocated");
-  if (mi_unlikely(old_usable == 0)) {
+  mi_page_t* const page = _mi_page_of_live(p, "reallocated");
+  if (mi_unlikely(page == NULL)) {
     // Reported, and not aborted: the pointer cannot be used.
     errno = ENOMEM;
     return NULL;
   }
-  mi_page_t* const page = _mi_page_map_find(p);
   offset &= align - 1;
+  if (_mi_page_is_zero_size(page)) {
+    return mi_realloc_nothing(theap, p, newsize, align, offset, zero);
+  }
+  const size_t old_usable = _mi_page_usable_size(page, p);
   size_t usable = old_usable;
   bool is_zero;
-  if (((uintptr_t)p + offset) % align == 0 && mi_realloc_in_place(page, newsize, &usable, &is_zero)) {
+  const bool aligned = ((uintptr_t)p + offset) % align == 0;
+  if (MI_HAS_PADDING) {
+    if (aligned && mi_realloc_exact(page, p, newsize, old_usable, zero)) {
+      return p;
+    }
+  } else if (aligned && mi_realloc_in_place(page, newsize, &usable, &is_zero)) {
     if (zero) {
       mi_realloc_zero_tail(p, newsize, old_usable, usable, is_zero);
     }
@@ -114,14 +169,21 @@ void* _mi_expand(void* p, size_t newsize) {
   if (p == NULL) {
     return NULL;
   }
-  const size_t old_usable = _mi_usable_size_for(p, "expanded");
-  if (old_usable == 0) {
+  mi_page_t* const page = _mi_page_of_live(p, "expanded");
+  if (page == NULL) {
     return NULL;
   }
+  const size_t old_usable = _mi_page_usable_size(page, p);
   if (newsize <= old_usable) {
     return p;
   }
+  if (_mi_page_is_zero_size(page)) {
+    return NULL;
+  }
+  if (MI_HAS_PADDING) {
+    return mi_realloc_exact(page, p, newsize, old_usable, false) ? p : NULL;
+  }
   size_t usable = old_usable;
   bool is_zero;
-  return mi_realloc_in_place(_mi_page_map_find(p), newsize, &usable, &is_zero) ? p : NULL;
+  return mi_realloc_in_place(page, newsize, &usable, &is_zero) ? p : NULL;
 }

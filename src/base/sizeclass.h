@@ -15,6 +15,8 @@ enum {
   // A page with a single block that has no class.
   MI_BIN_SINGLE = 105,
   MI_BIN_COUNT = 106,
+  // A page of blocks of no bytes; in no table.
+  MI_BIN_ZERO_SIZE = 107,
 };
 
 // The bin of a request of 0 … MI_LARGE_BLOCK_MAX bytes.

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/heap/block.h"
 #include "src/heap/heap.h"
 #include "src/heap/orphan.h"
 #include "src/heap/single.h"
+#include "src/heap/zero-size.h"
 #include "src/heap/theap.h"
 #include "src/prim/prim.h"
 #include "src/region/arena-quarantine.h"
@@ -220,16 +222,21 @@ static void* mi_out_of_memory(size_t size) {
   return NULL;
 }
 
-static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
+static void* mi_try_single(mi_heap_t* heap, size_t size, size_t align, bool zero) {
   bool is_zero = false;
-  mi_page_t* const page = _mi_page_new_single(mi_atomic_load_relaxed(&theap->heap), size, align, &is_zero);
+  mi_page_t* const page = _mi_page_new_single(heap, _mi_max(size, 1), align, &is_zero);
   if (page == NULL) {
     return NULL;
   }
   if (zero && !is_zero) {
     memset(page->single_start, 0, _mi_page_single_usable(page));
   }
+  _mi_block_prepare_single(page, size);
   return page->single_start;
+}
+
+static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
+  return mi_try_single(mi_atomic_load_relaxed(&theap->heap), size, align, zero);
 }
 
 // Whether the thread is to take its next block of this class from a page that others take theirs from, too.
@@ -247,8 +254,8 @@ static void mi_theap_share(mi_theap_t* theap, mi_page_t* page) {
   _mi_page_abandon(page);
 }
 
-static void* mi_theap_try_block(mi_theap_t* theap, size_t size, bool zero) {
-  const unsigned bin = _mi_bin_of_size(size);
+static void* mi_theap_try_block(mi_theap_t* theap, size_t size, size_t room, bool zero) {
+  const unsigned bin = _mi_bin_of_size(room);
   const bool shared = mi_theap_shares(theap, bin);
   for (;;) {
     mi_page_t* const page = mi_theap_next_page(theap, bin);
@@ -260,29 +267,28 @@ static void* mi_theap_try_block(mi_theap_t* theap, size_t size, bool zero) {
     mi_block_t* const block = _mi_page_pop(page);
     // NULL only after a report of a corrupt list that did not abort; the list is gone then.
     if (mi_likely(block != NULL)) {
-      if (zero) {
-        memset(block, 0, is_zero ? sizeof(*block) : page->block_size);
-      }
+      void* const p = _mi_block_hand_out(page, block, size, zero, is_zero);
       if (shared) {
         mi_theap_share(theap, page);
       }
-      return block;
+      return p;
     }
   }
 }
 
 typedef struct mi_request_s {
   size_t size;
+  size_t room;  // what the block must have
   size_t align;
   bool single;  // a page by itself, whatever the size
   bool zero;
 } mi_request_t;
 
 static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) {
-  if (request->single || request->size > MI_LARGE_BLOCK_MAX) {
+  if (request->single || request->room > MI_LARGE_BLOCK_MAX) {
     return mi_theap_try_single(theap, request->size, request->align, request->zero);
   }
-  return mi_theap_try_block(theap, request->size, request->zero);
+  return mi_theap_try_block(theap, request->size, request->room, request->zero);
 }
 
 // What threads allocate that have no theap: they are being torn down, or there was no memory for one. The late theap
@@ -296,12 +302,7 @@ static void* mi_late_alloc(const mi_request_t* request) {
   mi_theap_t* const theap = &mi_late.theap;
   if (mi_unlikely(_mi_lock_is_mine(&mi_late.lock)) && !_mi_lock_is_forking()) {
     // A report from in here has called a function of the program's, which allocates: the theap is in the middle of a call.
-    bool is_zero = false;
-    mi_page_t* const page = _mi_page_new_single(&_mi_heap_main_instance, request->size, request->align, &is_zero);
-    if (page != NULL && request->zero && !is_zero) {
-      memset(page->start, 0, page->block_size);
-    }
-    return page != NULL ? page->start : NULL;
+    return mi_try_single(&_mi_heap_main_instance, request->size, request->align, request->zero);
   }
   _mi_lock_acquire(&mi_late.lock);
   if (mi_atomic_load_relaxed(&theap->heap) == NULL) {
@@ -343,16 +344,30 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
 }
 
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
-  const mi_request_t request = {size, MI_BLOCK_ALIGN, false, zero};
+  return _mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero);
+}
+
+void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
+  if (MI_HAS_ZERO_SIZE && size == 0 && room == MI_BLOCK_EXTRA) {
+    mi_heap_t* const heap = theap == NULL ? &_mi_heap_main_instance : mi_atomic_load_relaxed(&theap->heap);
+    void* const p = _mi_zero_size_alloc(heap, 1, 0);
+    if (p != NULL) {
+      return p;
+    }
+  }
+  const mi_request_t request = {size, room, MI_BLOCK_ALIGN, false, zero};
   return mi_theap_alloc_any(theap, &request);
 }
 
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  const mi_request_t request = {_mi_max(size, 1), align, true, zero};
+  const mi_request_t request = {_mi_max(size, MI_HAS_PADDING ? 0 : 1), size, align, true, zero};
   return mi_theap_alloc_any(theap, &request);
 }
 
 void _mi_theap_collect(mi_theap_t* theap, bool force) {
+  if (force) {
+    _mi_quarantine_flush(theap);
+  }
   for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
     mi_page_t* next;
     for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = next) {

@@ -8,7 +8,9 @@
 
 #include <string.h>
 
+#include "src/heap/block.h"
 #include "src/heap/single.h"
+#include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
 #include "src/sys/stats.h"
@@ -140,6 +142,7 @@ void _mi_heap_delete(mi_heap_t* heap) {
   _mi_lock_acquire(&_mi_heap_main()->lock);
   mi_heap_visit_arena_pages(heap, &mi_page_move_to_main, heap);
   _mi_single_visit(&mi_page_move_to_main, heap);
+  _mi_zero_size_heap_end(heap, _mi_heap_main());
   mi_heap_move_lists(heap);
   _mi_lock_release(&_mi_heap_main()->lock);
   _mi_lock_release(&heap->lock);
@@ -176,7 +179,11 @@ static bool mi_page_release_with_heap(mi_page_t* page, void* arg) {
     _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
   }
   page->used = 0;
-  _mi_page_release(page);
+  if (MI_HAS_ZERO_ON_FREE) {
+    _mi_page_release_idle(page);
+  } else {
+    _mi_page_release(page);
+  }
   return true;
 }
 
@@ -188,6 +195,7 @@ void _mi_heap_destroy(mi_heap_t* heap) {
   mi_heap_detach(heap, NULL);
   mi_heap_visit_arena_pages(heap, &mi_page_release_with_heap, NULL);
   mi_heap_release_singles(heap);
+  _mi_zero_size_heap_end(heap, NULL);
   mi_heap_end(heap);
   _mi_heaps_unlock();
   _mi_thread_disarm();
@@ -209,11 +217,26 @@ static bool mi_heaps_are_empty(void) {
   bool in_use = false;
   mi_heap_visit_arena_pages(NULL, &mi_page_note_use, &in_use);
   _mi_single_visit(&mi_page_note_use, &in_use);
-  return !in_use;
+  return !in_use && !_mi_zero_size_in_use();
+}
+
+// What waits in a quarantine is not in use. Only when no other thread can call any more.
+static void mi_heaps_flush_quarantines(void) {
+  for (mi_theap_t* theap = _mi_heap_main()->theaps; theap != NULL; theap = theap->next_in_heap) {
+    _mi_quarantine_flush_of_others(theap);
+  }
+  for (mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
+    for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->next_in_heap) {
+      _mi_quarantine_flush_of_others(theap);
+    }
+  }
 }
 
 bool _mi_heaps_destroy_all(bool unloaded) {
   _mi_heaps_lock();
+  if (unloaded) {
+    mi_heaps_flush_quarantines();
+  }
   const bool destroy = unloaded ? mi_heaps_are_empty() : _mi_prim_is_single_threaded();
   if (destroy) {
     // What is still called finds no theap, and is served from fresh memory; late frees are ignored.
@@ -223,6 +246,7 @@ bool _mi_heaps_destroy_all(bool unloaded) {
     _mi_heap_main()->theaps = NULL;
     memset((void*)_mi_heap_main()->listed, 0, sizeof(_mi_heap_main()->listed));
     mi_heap_visit_arena_pages(NULL, &mi_page_unregister, NULL);
+    _mi_zero_size_destroy_all();
     _mi_arenas_destroy();
   }
   _mi_heaps_unlock();
@@ -274,6 +298,8 @@ static void mi_heap_drop_orphans(mi_heap_t* heap) {
     next = theap->next_in_heap;
     if (theap->tls == NULL) {
       _mi_heap_unlink_theap(heap, theap);
+      _mi_quarantine_flush_of_others(theap);
+      _mi_quarantine_end(theap);
       _mi_stat_decrease(&_mi_stats.theaps, 1);
       _mi_meta_free(theap, sizeof(*theap));
     }

@@ -3,6 +3,7 @@
 // Called by: heap, alloc.
 // Invariants: blocks are put in a list a few OS pages at a time, so that memory which was never handed out stays
 // untouched; with live bits a place is open exactly if the block that starts there was listed.
+#include "src/heap/block.h"
 #include "src/heap/theap.h"
 
 #include "src/sys/stats.h"
@@ -97,11 +98,14 @@ static void mi_page_open(mi_page_t* page, uint32_t first, uint32_t count) {
   }
 }
 
-static void mi_page_list_in_order(mi_page_t* page) {
+// Both return whether what was listed holds zeroes but for its links.
+static bool mi_page_list_in_order(mi_page_t* page) {
   const size_t block_size = page->block_size;
   const uint32_t count = (uint32_t)_mi_min(mi_extend_count(block_size), page->reserved - page->capacity);
   uint8_t* const first = page->start + page->capacity * block_size;
   uint8_t* const last = first + (count - 1) * block_size;
+  bool is_zero = page->memory_is_zero;
+  _mi_block_prepare_fresh(first, count * block_size, &is_zero);
   if (MI_HAS_LIVE_BITS) {
     mi_page_open(page, page->capacity, count);
   }
@@ -111,6 +115,7 @@ static void mi_page_list_in_order(mi_page_t* page) {
   _mi_block_set_next(page, (mi_block_t*)(void*)last, NULL);
   page->free = (mi_block_t*)(void*)first;
   page->capacity += count;
+  return is_zero;
 }
 
 // Makes a list of blocks. What it needs of the page is copied: the compiler cannot know that no block overlaps it.
@@ -128,11 +133,12 @@ static mi_block_t* mi_page_link(const mi_page_t* page, const uint16_t* numbers, 
 }
 
 // Chooses chunks that were not listed yet until there are blocks enough, and lists all their blocks in a random order.
-static void mi_page_list_at_random(mi_page_t* page) {
+static bool mi_page_list_at_random(mi_page_t* page) {
   uint16_t numbers[MI_EXTEND_BLOCKS_MAX];
   mi_shuffle_t* const order = mi_theap_order(page->theap);
   const uint32_t wanted = mi_extend_count(page->block_size);
   uint32_t count = 0;
+  bool is_zero = page->memory_is_zero;
   while (count < wanted && page->unlisted != 0) {
     const unsigned chunk = _mi_hard_shuffle_pick(order, page->unlisted);
     const uint32_t first = mi_chunk_first(page, chunk);
@@ -141,6 +147,9 @@ static void mi_page_list_at_random(mi_page_t* page) {
       break;
     }
     page->unlisted &= ~(UINT64_C(1) << chunk);
+    bool chunk_is_zero = page->memory_is_zero;
+    _mi_block_prepare_fresh(page->start + first * page->block_size, (end - first) * page->block_size, &chunk_is_zero);
+    is_zero = chunk_is_zero;
     if (MI_HAS_LIVE_BITS) {
       mi_page_open(page, first, end - first);
     }
@@ -149,16 +158,12 @@ static void mi_page_list_at_random(mi_page_t* page) {
   }
   page->free = mi_page_link(page, numbers, count);
   page->capacity += count;
+  return is_zero;
 }
 
 void _mi_page_extend(mi_page_t* page) {
   mi_assert_internal(page->free == NULL && page->capacity < page->reserved);
-  if (MI_HAS_RANDOM_ORDER) {
-    mi_page_list_at_random(page);
-  } else {
-    mi_page_list_in_order(page);
-  }
-  page->free_is_zero = page->memory_is_zero;
+  page->free_is_zero = MI_HAS_RANDOM_ORDER ? mi_page_list_at_random(page) : mi_page_list_in_order(page);
   _mi_counter_add(&_mi_stats.pages_extended, 1);
 }
 

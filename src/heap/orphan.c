@@ -6,6 +6,7 @@
 // something stays as it is, and is at most one for each thread. Whatever the child may free was handed out before the fork.
 #include "src/heap/orphan.h"
 
+#include "src/heap/block.h"
 #include "src/heap/heap.h"
 #include "src/sys/lock.h"
 
@@ -45,7 +46,20 @@ static bool mi_orphan_block_is(const mi_page_t* page, const mi_block_t* block, b
   const uint64_t bit = mi_live_bit(index);
   const bool live = (mi_atomic_load_relaxed(mi_live_owner_word(page->live, index)) & bit) != 0;
   const bool marked = (mi_atomic_load_relaxed(mi_live_remote_word(page->live, index)) & bit) != 0;
-  return live == freed_by_other && marked == freed_by_other;
+  // What left a quarantine is marked alone.
+  return marked == freed_by_other && (live == freed_by_other || (MI_HAS_QUARANTINE && freed_by_other));
+}
+
+// Whether each block that is in use has its end: a thread may have stopped between making one live and writing that. Its
+// neighbours' frees would take that for an overflow.
+static bool mi_orphan_has_ends(const mi_page_t* page) {
+  for (uint32_t i = 0; MI_HAS_PADDING && MI_HAS_LIVE_BITS && i < page->reserved; i++) {
+    const uint8_t* const block = page->start + i * page->block_size;
+    if (_mi_hard_live_test(page->live, _mi_page_live_index(page, block)) && !_mi_block_end_is_right(page, block)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 // Adds the length of a list to *count, which may be at most `max`. False: it leads to something else than free blocks.
@@ -69,7 +83,7 @@ static bool mi_orphan_is_whole(const mi_page_t* page) {
   const uint64_t head = (remote >> MI_REMOTE_HEAD_SHIFT) & MI_REMOTE_HEAD_MASK;
   const mi_block_t* const remote_head =
       head == 0 || _mi_remote_count(remote) == 0 ? NULL : (const mi_block_t*)(const void*)(page->start + (head - 1) * MI_BLOCK_ALIGN);
-  return mi_orphan_count(page, page->free, false, page->capacity, &count) &&
+  return mi_orphan_has_ends(page) && mi_orphan_count(page, page->free, false, page->capacity, &count) &&
       mi_orphan_count(page, page->local_free, false, page->capacity, &count) && count == page->capacity &&
       mi_orphan_count(page, remote_head, true, page->used, &freed) && freed == _mi_remote_count(remote);
 }

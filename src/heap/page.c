@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "hardening/large-layout.h"
+#include "src/heap/block.h"
 #include "src/heap/single.h"
 #include "src/heap/theap.h"
 #include "src/region/arena-guard.h"
@@ -210,6 +211,9 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
     mi_page_draw_key(page, &theap->random);
   }
   _mi_page_order_init(page);
+  if (MI_HAS_PADDING) {
+    page->canary_key = _mi_random_next(&theap->random);
+  }
   mi_atomic_store_relaxed(&page->remote, MI_REMOTE_OWNED);
   mi_atomic_store_relaxed(&page->owner, theap->tid);
   return mi_page_publish(page) ? page : NULL;
@@ -288,6 +292,8 @@ bool _mi_page_mark_interior(mi_page_t* page, void* p) {
     if (!_mi_page_map_register(mi_slice_of(p), 1, page)) {
       return false;
     }
+    // A request counts from where the block is handed out.
+    page->request -= (size_t)((uint8_t*)p - page->single_start);
     page->single_start = p;
     mi_atomic_store_relaxed(&page->has_interior, true);
     return true;

@@ -79,7 +79,7 @@ struct mi_page_s {
   _Atomic(bool) has_interior;  // a block was handed out at an address inside it
   bool memory_is_zero;         // what was never handed out holds zeroes
   mi_theap_t* theap;
-  uintptr_t last_tid;  // who owned it last
+  uint64_t canary_key;  // of the trailers
   // Written by the owner on every call.
   mi_aligned(MI_CACHE_LINE) mi_block_t* free;
   mi_block_t* local_free;
@@ -106,7 +106,9 @@ struct mi_page_s {
   uint8_t* single_start;  // what a single was handed out as
   _Atomic(uint8_t) single_origin;
   uint8_t os_guards;  // MI_OS_GUARD_ of a single with memory of its own
+  size_t request;     // what a single was asked for
   mi_os_block_t os;
+  uintptr_t last_tid;  // who owned it last
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");

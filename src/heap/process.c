@@ -2,11 +2,13 @@
 // May include: base, prim, sys, region, heap.
 // Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
 // Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
-// in which they may nest: late theap, heaps, heap, singles, arenas, purge, page map, metadata, random, configuration.
+// in which they may nest: late theap, heaps, heap, zero sizes, singles, arenas, purge, page map, metadata, random, configuration.
 #include "src/heap/process.h"
 
+#include "src/heap/block.h"
 #include "src/heap/orphan.h"
 #include "src/heap/single.h"
+#include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
 #include "src/region/arena-quarantine.h"
 #include "src/region/meta.h"
@@ -33,6 +35,7 @@ static void mi_thread_on_exit(void* arg) {
 static void mi_fork_prepare(void) {
   _mi_late_fork_prepare();
   _mi_heaps_fork_prepare();
+  _mi_zero_size_fork_prepare();
   _mi_singles_fork_prepare();
   _mi_arenas_fork_prepare();
   _mi_page_map_fork_prepare();
@@ -50,6 +53,7 @@ static bool mi_fork_release(bool in_child) {
   _mi_page_map_fork_release(in_child);
   _mi_arenas_fork_release(in_child);
   _mi_singles_fork_release(in_child);
+  _mi_zero_size_fork_release(in_child);
   const bool left_behind = _mi_heaps_fork_release(in_child);
   _mi_late_fork_release(in_child);
   return left_behind;
@@ -65,6 +69,9 @@ static void mi_fork_child(void) {
   }
   // The next call of this thread gives its lists new keys.
   _mi_thread_disarm();
+  for (mi_theap_t* theap = _mi_tls.own; MI_HAS_QUARANTINE && theap != NULL; theap = theap->next_in_thread) {
+    _mi_quarantine_fork_child(theap);
+  }
 }
 
 // After the core is up, since the C library may allocate for it.
@@ -84,7 +91,8 @@ bool _mi_process_init(void) {
     _mi_os_init();
     _mi_options_load();
     _mi_tls.os_tid = _mi_prim_os_thread_id();
-    if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE || MI_HAS_RANDOM_LARGE || MI_HAS_LARGE_QUARANTINE) {
+    if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE || MI_HAS_RANDOM_LARGE || MI_HAS_LARGE_QUARANTINE ||
+        MI_HAS_PADDING || MI_HAS_QUARANTINE || MI_HAS_ZERO_SIZE) {
       // The system is asked for randomness now: later a sandbox may forbid it.
       mi_random_t probe = {0};
       _mi_random_init(&probe);

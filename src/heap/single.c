@@ -4,7 +4,7 @@
 // Invariants: mi_singles is touched under its lock; it holds every page without an arena.
 #include "src/heap/single.h"
 
-#include "src/heap/theap.h"
+#include "src/heap/block.h"
 #include "src/prim/prim.h"
 #include "src/region/arena-guard.h"
 #include "src/region/meta.h"
@@ -46,6 +46,7 @@ void _mi_single_init(mi_page_t* page, mi_heap_t* heap, const mi_large_layout_t* 
   page->single_start = page->start + layout->offset;
   page->block_size = layout->end;
   page->class_spread = MI_SLICE_SIZE;
+  page->request = layout->end - layout->offset;
   page->reserved = 1;
   page->capacity = 1;
   page->used = 1;
@@ -267,7 +268,13 @@ bool _mi_single_free(mi_page_t* page) {
   if (!mi_atomic_cas_strong_acq_rel(&page->remote, &unowned, MI_REMOTE_OWNED)) {
     return false;
   }
-  _mi_page_release(page);
+  _mi_block_check_single(page);
+  // What the system takes back comes as zeroes.
+  if (MI_HAS_ZERO_ON_FREE && page->arena != NULL) {
+    _mi_page_release_idle(page);
+  } else {
+    _mi_page_release(page);
+  }
   return true;
 }
 
@@ -285,6 +292,7 @@ static void mi_single_set_end(mi_page_t* page, size_t slices, size_t end) {
   }
   page->slice_count = slices;
   page->block_size = end;
+  page->request = _mi_min(page->request, _mi_page_single_usable(page));
   if (page->arena == NULL) {
     _mi_lock_release(&mi_singles.lock);
   }
@@ -395,7 +403,11 @@ static bool mi_single_shrink(mi_page_t* page, size_t slices, size_t end) {
   (void)mi_single_set_slices(page, slices, end);
   mi_single_guard_tail(page);
   if (page->arena != NULL) {
-    _mi_arena_release(page->arena, page->slice_index + slices, old - slices, false);
+    if (MI_HAS_ZERO_ON_FREE) {
+      _mi_arena_release_purged(page->arena, page->slice_index + slices, old - slices);
+    } else {
+      _mi_arena_release(page->arena, page->slice_index + slices, old - slices, false);
+    }
   }
   return true;
 }
@@ -436,6 +448,8 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
     (void)_mi_single_free(larger);
     return NULL;
   }
+  larger->request = page->request;
+  page->request = usable;
   (void)_mi_single_free(page);
   return larger;
 }

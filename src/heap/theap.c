@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "src/heap/block.h"
 #include "src/heap/process.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
@@ -93,10 +94,12 @@ void _mi_theap_end(mi_theap_t* theap) {
   _mi_heaps_lock();
   mi_heap_t* const heap = mi_atomic_load_relaxed(&theap->heap);
   if (heap != NULL) {
+    _mi_quarantine_flush(theap);
     _mi_theap_abandon(theap);
     _mi_heap_unlink_theap(heap, theap);
   }
   _mi_heaps_unlock();
+  _mi_quarantine_end(theap);
   _mi_stat_decrease(&_mi_stats.theaps, 1);
   _mi_meta_free(theap, sizeof(*theap));
 }

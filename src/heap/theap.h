@@ -10,6 +10,7 @@
 #include "src/sys/random.h"
 
 typedef struct mi_tls_s mi_tls_t;
+typedef struct mi_quarantine_s mi_quarantine_t;
 
 enum { MI_DIRECT_ENTRIES = MI_DIRECT_SIZE_MAX / MI_BLOCK_ALIGN + 1 };
 
@@ -28,9 +29,12 @@ struct mi_theap_s {
   uint32_t slow_calls;  // since the last collection
   mi_page_queue_t queues[MI_BIN_COUNT];
   mi_random_t random;
-  mi_shuffle_t order;       // for orders and choices, from a few numbers of `random`
-  uint32_t order_uses;      // left before `order` is seeded anew
-  uint32_t key_generation;  // of the random numbers that the keys of all pages were brought up to
+  mi_shuffle_t order;        // for orders and choices, from a few numbers of `random`
+  uint32_t order_uses;       // left before `order` is seeded anew
+  uint32_t key_generation;   // of the random numbers that the keys of all pages were brought up to
+  uint64_t quarantine_bits;  // random bits not used up yet
+  uint32_t quarantine_bits_left;
+  mi_quarantine_t* quarantines[MI_BIN_COUNT];  // of the classes, made at the first free
 };
 
 typedef struct mi_page_list_s {
@@ -92,6 +96,9 @@ mi_theap_t* _mi_theap_find(const mi_heap_t* heap);
 // Allocates when the inline paths could not. NULL, with errno ENOMEM, when there is no memory. `theap` may be NULL: then
 // the late theap of the main heap serves.
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero);
+
+// The same from the class of blocks of `room` bytes, at least as many as a request of `size` bytes needs.
+void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero);
 
 // Allocates a block that is a page by itself, whatever its size, at a multiple of `align`.
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero);

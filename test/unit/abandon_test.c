@@ -73,6 +73,15 @@ static bool mi_abandon_test_elsewhere(size_t from, size_t to, size_t hold, mi_pa
   return job.owned_by_this_thread;
 }
 
+// Frees are followed one by one here: none waits.
+__attribute__((constructor)) static void mi_abandon_test_no_quarantine(void) { _mi_option_set(mi_option_quarantine_blocks, 0); }
+
+// A block as a program would get it.
+static void* mi_abandon_test_pop(mi_page_t* page) {
+  void* const p = _mi_page_pop(page);
+  return p == NULL ? NULL : _mi_block_hand_out(page, p, page->block_size - MI_BLOCK_EXTRA, false, page->free_is_zero);
+}
+
 // A page of its own, in no queue, with every block handed out; blocks [0 … reserved).
 static mi_page_t* mi_abandon_test_full_page(unsigned bin) {
   mi_theap_t* const theap = _mi_theap_default();
@@ -83,7 +92,7 @@ static mi_page_t* mi_abandon_test_full_page(unsigned bin) {
     if (page->free == NULL) {
       _mi_page_extend(page);
     }
-    mi_abandon_test_blocks[i] = _mi_page_pop(page);
+    mi_abandon_test_blocks[i] = mi_abandon_test_pop(page);
     MI_REQUIRE(mi_abandon_test_blocks[i] != NULL);
   }
   MI_REQUIRE(page->free == NULL && page->used == page->reserved && page->capacity == page->reserved);
@@ -173,7 +182,7 @@ MI_TEST(list_order) {
     pages[i] = _mi_page_new(theap, 30);
     MI_REQUIRE(pages[i] != NULL);
     _mi_page_extend(pages[i]);
-    kept[i] = _mi_page_pop(pages[i]);
+    kept[i] = mi_abandon_test_pop(pages[i]);
     _mi_page_abandon(pages[i]);
     MI_CHECK_EQ(mi_abandon_test_listed(heap, 30, NULL), (size_t)i + 1);
   }
@@ -229,7 +238,7 @@ MI_TEST(reclaim_on_free) {
     _mi_option_set(mi_option_page_cross_thread_max_reclaim, mi_abandon_test_reclaims[i].max);
     mi_page_t* const page = mi_abandon_test_full_page(24);
     const size_t size = page->block_size;
-    const size_t hold = mi_abandon_test_reclaims[i].uses_class ? size : 16;
+    const size_t hold = mi_abandon_test_reclaims[i].uses_class ? size - MI_BLOCK_EXTRA : 16;
     const uint32_t n = page->reserved;
     MI_REQUIRE(_mi_page_try_unown_full(page));
     if (mi_abandon_test_reclaims[i].by_filler) {
@@ -408,8 +417,8 @@ MI_TEST(frees_race_with_letting_go) {
     mi_page_t* const page = _mi_page_new(theap, 40);
     MI_REQUIRE(page != NULL);
     _mi_page_extend(page);
-    void* const a = _mi_page_pop(page);
-    void* const b = _mi_page_pop(page);
+    void* const a = mi_abandon_test_pop(page);
+    void* const b = mi_abandon_test_pop(page);
     MI_REQUIRE(a != NULL && b != NULL);
     mi_atomic_store_release(&mi_abandon_test_pair[0], (uintptr_t)a);
     mi_atomic_store_release(&mi_abandon_test_pair[1], (uintptr_t)b);
@@ -449,11 +458,11 @@ MI_TEST(frees_race_with_a_page_that_goes_round) {
     mi_page_t* page = _mi_page_new(theap, 40);
     MI_REQUIRE(page != NULL);
     _mi_page_extend(page);
-    void* const last = _mi_page_pop(page);
+    void* const last = mi_abandon_test_pop(page);
     for (int turn = 0; turn < 6 && page != NULL; turn++) {
       for (size_t which = 0; which < 2; which++) {
         if (mi_atomic_load_acquire(&mi_abandon_test_pair[which]) == 0 && (page->free != NULL || _mi_page_refill_freed(page))) {
-          mi_atomic_store_release(&mi_abandon_test_pair[which], (uintptr_t)_mi_page_pop(page));
+          mi_atomic_store_release(&mi_abandon_test_pair[which], (uintptr_t)mi_abandon_test_pop(page));
         }
       }
       _mi_page_abandon(page);

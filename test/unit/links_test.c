@@ -3,6 +3,7 @@
 // May include: everything.
 // Called by: the test runner, under every variant.
 // Invariants: pages are made by hand, in no queue; every round drains its page, so each link is followed.
+#include "src/heap/block.h"
 #include "src/alloc/alloc.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
@@ -81,7 +82,8 @@ static void mi_links_test_free(mi_links_test_page_t* t, size_t number, bool remo
     MI_REQUIRE(_mi_hard_live_mark_remote(page->live, _mi_page_live_index(page, block)));
     _mi_page_free_remote(page, block);
   } else {
-    _mi_free_local(page, block);
+    MI_REQUIRE(_mi_hard_live_clear(page->live, _mi_page_live_index(page, block)));
+    _mi_block_push_local(page, block);
   }
 }
 

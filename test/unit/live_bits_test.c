@@ -60,7 +60,9 @@ MI_TEST(out_of_range) {
   }
 }
 
-// Each step is a letter: s set, c clear by the owner, r mark by another, k collect, t test; upper case where it must fail.
+// Each step is a letter: s set, c clear by the owner, r mark by another, k collect, t test,
+// q mark what waited here, w or m that what waited here or was marked meanwhile is unchanged, i is marked; upper case where
+// it must fail.
 static const char* const mi_live_bits_test_orders[] = {
     "Tstc",
     "sS",
@@ -79,6 +81,21 @@ static const char* const mi_live_bits_test_orders[] = {
     "K",
     "sK",
     "R",
+    "sQ",
+    "scq",
+    "scqQ",
+    "scqTRCS",
+    "srQ",
+    "scwstc",
+    "sWM",
+    "srWmw",
+    "srmM",
+    "scM",
+    "srikI",
+    "sIcI",
+    "scqW",
+    MI_HAS_QUARANTINE ? "scqkstc" : "scqKstc",
+    "srmstc",
 };
 
 MI_TEST(orders) {
@@ -92,6 +109,10 @@ MI_TEST(orders) {
             : c == 'c'             ? _mi_hard_live_clear(mi_live_bits_test_words, places[k])
             : c == 'r'             ? _mi_hard_live_mark_remote(mi_live_bits_test_words, places[k])
             : c == 'k'             ? _mi_hard_live_collect(mi_live_bits_test_words, places[k])
+            : c == 'q'             ? _mi_hard_live_mark_waited(mi_live_bits_test_words, places[k])
+            : c == 'w'             ? _mi_hard_live_waited(mi_live_bits_test_words, places[k], false)
+            : c == 'm'             ? _mi_hard_live_waited(mi_live_bits_test_words, places[k], true)
+            : c == 'i'             ? _mi_hard_live_is_marked(mi_live_bits_test_words, places[k])
                                    : _mi_hard_live_test(mi_live_bits_test_words, places[k]);
         MI_CHECK_MSG(done == (*step >= 'a'), "order %s, step %zu, place %zu", mi_live_bits_test_orders[i],
                      (size_t)(step - mi_live_bits_test_orders[i]), (size_t)places[k]);

@@ -15,6 +15,15 @@
 
 static void* mi_page_test_blocks[MI_PAGE_GRANULES];
 
+// Frees are followed one by one here: none waits.
+__attribute__((constructor)) static void mi_page_test_no_quarantine(void) { _mi_option_set(mi_option_quarantine_blocks, 0); }
+
+// A block as a program would get it.
+static void* mi_page_test_pop(mi_page_t* page) {
+  void* const p = _mi_page_pop(page);
+  return p == NULL ? NULL : _mi_block_hand_out(page, p, page->block_size - MI_BLOCK_EXTRA, false, page->free_is_zero);
+}
+
 static mi_page_t* mi_page_test_new(unsigned bin) {
   mi_theap_t* const theap = _mi_theap_default();
   MI_REQUIRE(theap != NULL);
@@ -33,7 +42,7 @@ static size_t mi_page_test_pop_all(mi_page_t* page) {
       _mi_page_extend(page);
     }
     MI_REQUIRE(n < MI_PAGE_GRANULES);
-    mi_page_test_blocks[n] = _mi_page_pop(page);
+    mi_page_test_blocks[n] = mi_page_test_pop(page);
     MI_REQUIRE(mi_page_test_blocks[n] != NULL);
     n++;
   }
@@ -83,10 +92,10 @@ MI_TEST(every_class) {
     for (size_t i = 0; i < n; i++) {
       unsigned char* const p = mi_page_test_blocks[i];
       MI_CHECK_PTR_EQ(p, page->start + i * size);
-      MI_CHECK(!page->memory_is_zero || mi_test_all_bytes(p + sizeof(mi_block_t), size - sizeof(mi_block_t), 0));
+      MI_CHECK(!page->memory_is_zero || MI_HAS_FILL || mi_test_all_bytes(p + sizeof(mi_block_t), size - sizeof(mi_block_t) - MI_BLOCK_EXTRA, 0));
       MI_CHECK_PTR_EQ(_mi_page_map_find(p + size - 1), page);
       MI_CHECK_PTR_EQ(_mi_page_block_of(page, p + size - 1), p);
-      memset(p, 0xaa, size);
+      memset(p, 0xaa, size - MI_BLOCK_EXTRA);
     }
     // Every other block, here; what was freed comes back, and nothing else.
     for (size_t i = 1; i < n; i += 2) {
@@ -172,7 +181,7 @@ MI_TEST(corrupt_links) {
   static uint64_t outside[8];
   mi_page_t* const live = mi_page_test_new(10);
   _mi_page_extend(live);
-  void* const in_use = _mi_page_pop(live);
+  void* const in_use = mi_page_test_pop(live);
   const uintptr_t targets[] = {(uintptr_t)outside, 1, UINTPTR_MAX, (uintptr_t)in_use, (uintptr_t)live->start + 8, 0x4141414141414141U};
   _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_IGNORE);
   for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {

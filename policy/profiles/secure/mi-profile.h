@@ -28,6 +28,16 @@ enum {
   MI_HAS_RANDOM_LARGE = 1,
   // The addresses of freed large blocks are not used again for a while, and are inaccessible.
   MI_HAS_LARGE_QUARANTINE = 1,
+  // Each block ends in a keyed word that tells the request's size; a byte written beyond the request is seen.
+  MI_HAS_PADDING = 0,
+  // Blocks are zeroed when they are freed, and checked to be still zero when they are handed out again.
+  MI_HAS_ZERO_ON_FREE = 0,
+  // Blocks are filled with a pattern when they are handed out, and with another, which is checked, when they are freed.
+  MI_HAS_FILL = 0,
+  // Freed blocks wait, in a random and a queued part, before they can be handed out again.
+  MI_HAS_QUARANTINE = 0,
+  // Blocks of no bytes lie in inaccessible memory.
+  MI_HAS_ZERO_SIZE = 0,
   // A violation aborts the process (0: it is reported and the call ignored). MIMALLOC_ON_VIOLATION overrides it.
   MI_VIOLATION_ABORTS = 1,
   // Which assertions run: 0 none, 1 cheap, 2 internal, 3 expensive.

@@ -1,0 +1,336 @@
+// Owns: padding, zeroes and patterns in blocks: written, checked, reported.
+// May include: base, hardening, sys, region, heap.
+// Called by: heap, alloc.
+// Invariants: a free block of a class holds zeroes (or the pattern of freed blocks) but for its link, in every list and in
+// quarantine; the end of a live one is as hardening/padding.h says. Only a page's owner looks at a block's neighbour.
+//
+// The neighbour may be another thread's at that moment. That thread marks the block in the live bits, fences (release) and
+// only then writes zeroes over the trailer, which is a relaxed atomic store. The owner loads the trailer, and if that is no
+// trailer fences (acquire) and loads the mark: it read what was written after the other's fence, so the two fences
+// synchronise and the mark is seen. Marks are only taken off by the owner itself. No order is needed where the trailer is
+// right: then there is nothing to tell. A realloc in place replaces one right trailer by another in one store.
+#include "src/heap/block.h"
+
+#include <string.h>
+
+#include "hardening/fill.h"
+#include "src/heap/single.h"
+#include "src/heap/zero-size.h"
+#include "src/sys/os.h"
+#include "src/sys/report.h"
+
+enum {
+  // Larger blocks that were never used are looked through only for calloc, which relies on what is found.
+  MI_FRESH_CHECK_MAX = 4096,
+};
+
+// The bytes of a block behind its link, and before its trailer.
+enum { MI_LINK_SIZE = 8 };
+_Static_assert(sizeof(mi_block_t) <= MI_LINK_SIZE && MI_LINK_SIZE + MI_PADDING_SIZE <= MI_BLOCK_ALIGN,
+               "link and trailer of the smallest block must not overlap");
+
+// Reports
+
+static void mi_report_end(const void* p, size_t request, size_t at, uint8_t byte) {
+  _mi_report(MI_VIOLATION_overflow, "block %p of %zu bytes was written beyond its end: its byte %zu holds 0x%02x", p, request, at, byte);
+}
+
+// The trailer of a live block is wrong.
+static void mi_report_trailer(const mi_page_t* page, const uint8_t* block, uint64_t difference, size_t slack) {
+  const uint8_t* const trailer = block + page->block_size - MI_PADDING_SIZE;
+  const size_t room = page->block_size - MI_PADDING_SIZE;
+  if (_mi_hard_padding_hit_from_behind(difference)) {
+    const size_t bad = _mi_hard_padding_bad_byte(difference);
+    _mi_report(MI_VIOLATION_underflow, "block %p of %zu byte blocks was written before its start: its byte -%zu holds 0x%02x",
+               (const void*)(trailer + MI_PADDING_SIZE), page->block_size, MI_PADDING_SIZE - bad, trailer[bad]);
+    return;
+  }
+  // As long as the end of the trailer is right the slack is likely to be, too.
+  if ((difference & MI_PADDING_HIGH_MASK) == 0 && slack <= room) {
+    const size_t good = _mi_hard_padding_compare_bytes(trailer - slack, slack);
+    const size_t at = good < slack ? room - slack + good : room + _mi_hard_padding_bad_byte(difference);
+    mi_report_end(block, room - slack, at, block[at]);
+    return;
+  }
+  const size_t at = room + _mi_hard_padding_bad_byte(difference);
+  _mi_report(MI_VIOLATION_overflow,
+             "block %p of at most %zu bytes (what tells its size is overwritten) was written beyond its end: its byte %zu holds 0x%02x",
+             (const void*)block, room, at, block[at]);
+}
+
+static void mi_report_written(const mi_page_t* page, const uint8_t* block, size_t at) {
+  _mi_report(MI_VIOLATION_write_after_free,
+             "block %p of %zu bytes was written while it was free: its byte %zu holds 0x%02x (page %p, class %u)",
+             (const void*)block, page->block_size, at, block[at], (const void*)page->start, page->bin);
+}
+
+// Blocks of a class
+
+static uint8_t* mi_block_trailer(const mi_page_t* page, const void* block) {
+  return (uint8_t*)(uintptr_t)block + page->block_size - MI_PADDING_SIZE;
+}
+
+// Looks for writes to a free block and makes it what the program gets.
+static void mi_block_open(mi_page_t* page, mi_block_t* block, bool zero, bool is_fresh) {
+  const size_t size = page->block_size;
+  uint8_t* const behind = (uint8_t*)block + MI_LINK_SIZE;
+  const uint8_t freed = MI_HAS_FILL ? MI_FILL_FREED : 0;
+  if (!is_fresh || zero || size <= MI_FRESH_CHECK_MAX) {
+    const size_t good = _mi_hard_fill_find(behind, size - MI_LINK_SIZE, freed);
+    if (mi_unlikely(good != size - MI_LINK_SIZE)) {
+      mi_report_written(page, (uint8_t*)block, MI_LINK_SIZE + good);
+      memset(behind, freed, size - MI_LINK_SIZE);
+    }
+  }
+  if (!MI_HAS_FILL) {
+    __builtin_memset(block, 0, MI_LINK_SIZE);
+  } else {
+    _mi_hard_fill_set(block, size, zero ? 0 : MI_FILL_ALLOCATED);
+  }
+}
+
+void* _mi_block_prepare(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool is_fresh) {
+  if (MI_HAS_ZERO_ON_FREE || MI_HAS_FILL) {
+    mi_block_open(page, block, zero, is_fresh);
+  } else if (zero) {
+    memset(block, 0, is_fresh ? sizeof(*block) : page->block_size);
+  }
+  if (MI_HAS_PADDING) {
+    _mi_hard_padding_write(mi_block_trailer(page, block), page->block_size - MI_PADDING_SIZE - request, page->canary_key);
+  }
+  return block;
+}
+
+void _mi_block_prepare_fresh(uint8_t* start, size_t size, bool* is_zero) {
+  if (MI_HAS_FILL) {
+    memset(start, MI_FILL_FREED, size);
+    *is_zero = false;
+  } else if (MI_HAS_ZERO_ON_FREE && !*is_zero) {
+    memset(start, 0, size);
+    *is_zero = true;
+  }
+}
+
+// The end of a block that was live until now, or is. False: it was wrong, and has been reported.
+mi_inline bool mi_block_check_end(const mi_page_t* page, const void* block, size_t* slack) {
+  const uint8_t* const trailer = mi_block_trailer(page, block);
+  uint64_t difference;
+  if (mi_unlikely(!_mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer,
+                                           page->block_size - MI_PADDING_SIZE, page->canary_key, slack, &difference))) {
+    mi_report_trailer(page, block, difference, *slack);
+    return false;
+  }
+  const size_t good = _mi_hard_padding_compare(trailer, *slack);
+  if (mi_unlikely(good != *slack)) {
+    const size_t request = page->block_size - MI_PADDING_SIZE - *slack;
+    mi_report_end(block, request, request + good, (trailer - *slack)[good]);
+    return false;
+  }
+  return true;
+}
+
+bool _mi_block_end_is_right(const mi_page_t* page, const void* block) {
+  const uint8_t* const trailer = mi_block_trailer(page, block);
+  size_t slack;
+  uint64_t difference;
+  return _mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE,
+                                 page->canary_key, &slack, &difference);
+}
+
+size_t _mi_block_size_asked(const mi_page_t* page, const void* block) {
+  if (_mi_page_is_zero_size(page)) {
+    return 0;
+  }
+  const uint8_t* const trailer = mi_block_trailer(page, block);
+  const size_t room = page->block_size - MI_PADDING_SIZE;
+  size_t slack;
+  uint64_t difference;
+  return _mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, room, page->canary_key, &slack, &difference)
+      ? room - slack
+      : room;
+}
+
+// The trailer before a live block is not right.
+static mi_cold void mi_left_is_wrong(const mi_page_t* page, const uint8_t* left, uint64_t index, uint64_t difference, size_t slack) {
+  // Pairs with the release fence in _mi_block_free_remote; see above.
+  atomic_thread_fence(memory_order_acquire);
+  if (!_mi_hard_live_is_marked(page->live, index)) {
+    mi_report_trailer(page, left, difference, slack);
+  }
+}
+
+static mi_cold void mi_left_is_written(const mi_page_t* page, const uint8_t* block, uint64_t found) {
+  const size_t bad = _mi_bits_ctz64(found) >> 3;
+  if ((found >> 56) != 0) {
+    _mi_report(MI_VIOLATION_underflow, "block %p of %zu byte blocks was written before its start: its byte -%zu holds 0x%02x",
+               (const void*)block, page->block_size, MI_PADDING_SIZE - bad, (block - MI_PADDING_SIZE)[bad]);
+    return;
+  }
+  mi_report_written(page, block - page->block_size, page->block_size - MI_PADDING_SIZE + bad);
+}
+
+// There is no trailer before a block that is freed by the page's owner.
+static mi_noinline void mi_block_check_odd_left(const mi_page_t* page, const uint8_t* block, uint64_t difference, size_t slack,
+                                                uint64_t found) {
+  const uint8_t* const left = block - page->block_size;
+  const uint64_t index = _mi_page_live_index(page, left);
+  const uint64_t bit = mi_live_bit(index);
+  const bool lives = (mi_atomic_load_relaxed(mi_live_owner_word(page->live, index)) & bit) != 0;
+  if (lives) {
+    mi_left_is_wrong(page, left, index, difference, slack);
+    return;
+  }
+  const bool marked = (mi_atomic_load_relaxed(mi_live_remote_word(page->live, index)) & bit) != 0;
+  if (MI_HAS_ZERO_ON_FREE && !marked && mi_unlikely(found != 0)) {
+    mi_left_is_written(page, block, found);
+  }
+}
+
+// What lies before a block that is freed by the page's owner. A right trailer needs no look at whether its block lives.
+mi_inline void mi_block_check_left(const mi_page_t* page, const uint8_t* block) {
+  const uint8_t* const trailer = block - MI_PADDING_SIZE;
+  const uint64_t found = _mi_hard_padding_load(trailer);
+  size_t slack;
+  uint64_t difference;
+  if (!_mi_hard_padding_decode(found, (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE, page->canary_key, &slack,
+                               &difference)) {
+    mi_block_check_odd_left(page, block, difference, slack, found);
+  }
+}
+
+mi_inline void mi_block_take_back(mi_page_t* page, mi_block_t* block, bool owned) {
+  if (MI_HAS_PADDING) {
+    size_t slack;
+    (void)mi_block_check_end(page, block, &slack);
+    if (MI_HAS_LIVE_BITS && owned && (uint8_t*)block != page->start) {
+      mi_block_check_left(page, (uint8_t*)block);
+    }
+  }
+  if (MI_HAS_ZERO_ON_FREE || MI_HAS_FILL) {
+    const uint8_t freed = MI_HAS_FILL ? MI_FILL_FREED : 0;
+    _mi_hard_fill_set(block, page->block_size - MI_PADDING_SIZE, freed);
+    _mi_hard_padding_store(mi_block_trailer(page, block), mi_fill_word(freed));
+  }
+}
+
+// A page becomes empty when its last block leaves quarantine, not when that is freed, so that the fast paths may be armed
+// again by the time a program is done with its frees: each looks at the clock then, while something is due.
+static void mi_block_tick(void) {
+  const mi_theap_t* const own = _mi_tls.own;
+  if (own != NULL && _mi_thread_tid() != MI_TID_DISARMED &&
+      (own->retire_due != 0 || mi_atomic_load_relaxed(&_mi_arena_purge_due) != 0)) {
+    _mi_theap_tick();
+  }
+}
+
+void _mi_block_free_local(mi_page_t* page, mi_block_t* block) {
+  if (MI_HAS_QUARANTINE) {
+    mi_block_tick();
+  }
+  mi_block_take_back(page, block, true);
+  if (MI_HAS_QUARANTINE) {
+    _mi_quarantine_enter(page->theap, page, block, false);
+  } else {
+    _mi_block_push_local(page, block);
+  }
+}
+
+void _mi_block_free_remote(mi_page_t* page, mi_block_t* block) {
+  // Release: the mark in the live bits comes before what is written to the block from here on. Pairs with the acquire fence
+  // in mi_left_is_wrong. The mark's own order is not enough where a store may overtake the store of a read-modify-write.
+  atomic_thread_fence(memory_order_release);
+  mi_block_take_back(page, block, false);
+  mi_theap_t* const own = _mi_tls.own;
+  // The main heap alone does not end, with its blocks, while they wait.
+  if (MI_HAS_QUARANTINE && own != NULL && mi_atomic_load_relaxed(&page->heap) == &_mi_heap_main_instance) {
+    _mi_quarantine_enter(own, page, block, true);
+  } else {
+    _mi_page_free_remote(page, block);
+  }
+}
+
+// Singles
+
+// From a request's end to the end of the OS page: what is checked of a single's slack.
+static size_t mi_single_tail(const mi_page_t* page) {
+  const uintptr_t end = (uintptr_t)page->single_start + page->request;
+  const uintptr_t limit = (uintptr_t)page->start + page->block_size;
+  return (size_t)(_mi_min(_mi_align_up_ptr(end, _mi_os_page_size()), limit) - end);
+}
+
+void _mi_block_prepare_single(mi_page_t* page, size_t request) {
+  if (MI_HAS_PADDING) {
+    page->request = request;
+    const size_t tail = mi_single_tail(page);
+    _mi_hard_padding_fill(page->single_start + request + tail, tail);
+  }
+}
+
+void _mi_block_check_single(const mi_page_t* page) {
+  if (MI_HAS_PADDING) {
+    const uint8_t* const end = page->single_start + page->request;
+    const size_t tail = mi_single_tail(page);
+    const size_t good = _mi_hard_padding_compare_bytes(end, tail);
+    if (mi_unlikely(good != tail)) {
+      mi_report_end(page->single_start, page->request, page->request + good, end[good]);
+    }
+  }
+}
+
+static void mi_single_set_request(mi_page_t* page, size_t request) {
+  // It may have been cut.
+  page->request = _mi_min(page->request, _mi_block_capacity(page, page->single_start));
+  memset(page->single_start + page->request, 0, mi_single_tail(page));
+  if (MI_HAS_ZERO_ON_FREE && request < page->request) {
+    memset(page->single_start + request, 0, page->request - request);
+  }
+  _mi_block_prepare_single(page, request);
+}
+
+// Any block
+
+static const uint8_t* mi_block_at(const mi_page_t* page, const void* p) {
+  return page->has_interior ? _mi_page_block_of(page, p) : p;
+}
+
+size_t _mi_block_capacity(const mi_page_t* page, const void* p) {
+  const uint8_t* const end = _mi_page_is_single(page) ? page->start + page->block_size
+                                                      : mi_block_at(page, p) + page->block_size - MI_BLOCK_EXTRA;
+  return (size_t)(end - (const uint8_t*)p);
+}
+
+size_t _mi_block_request(const mi_page_t* page, const void* p) {
+  const size_t capacity = _mi_block_capacity(page, p);
+  if (!MI_HAS_PADDING) {
+    return capacity;
+  }
+  if (_mi_page_is_single(page)) {
+    _mi_block_check_single(page);
+    return page->request;
+  }
+  size_t slack;
+  if (!mi_block_check_end(page, mi_block_at(page, p), &slack) || slack > capacity) {
+    return capacity;
+  }
+  return capacity - slack;
+}
+
+void _mi_block_set_request(mi_page_t* page, void* p, size_t request) {
+  if (!MI_HAS_PADDING) {
+    return;
+  }
+  if (_mi_page_is_single(page)) {
+    mi_single_set_request(page, request);
+    return;
+  }
+  uint8_t* const trailer = mi_block_trailer(page, mi_block_at(page, p));
+  uint8_t* const end = (uint8_t*)p + request;
+  size_t slack;
+  uint64_t difference;
+  if (_mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE,
+                              page->canary_key, &slack, &difference) &&
+      end > trailer - slack) {
+    memset(trailer - slack, 0, (size_t)(end - (trailer - slack)));
+  }
+  _mi_hard_padding_rewrite(trailer, (size_t)(trailer - end), page->canary_key);
+}

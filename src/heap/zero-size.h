@@ -1,0 +1,28 @@
+// Owns: blocks of no bytes, in inaccessible memory.
+// May include: base, heap.
+// Called by: heap, alloc.
+// Invariants: their pages are never owned and in no queue; MI_BIN_ZERO_SIZE tells them.
+#pragma once
+
+#include "src/heap/page.h"
+
+mi_inline bool _mi_page_is_zero_size(const mi_page_t* page) {
+  return MI_HAS_ZERO_SIZE && mi_unlikely(page->bin == MI_BIN_ZERO_SIZE);
+}
+
+// An address of a block of no bytes such that `offset` beyond it is a multiple of `align`, a power of two. NULL: there is no
+// memory, or no such place: an ordinary block is to serve then.
+void* _mi_zero_size_alloc(mi_heap_t* heap, size_t align, size_t offset);
+
+// Frees one. False: it is none, or has been freed.
+bool _mi_zero_size_free(mi_page_t* page, void* p);
+
+// The heap ends; its blocks of no bytes are another's from now on, or go with it (NULL).
+void _mi_zero_size_heap_end(const mi_heap_t* heap, mi_heap_t* successor);
+
+// Whether there is any; and the end of all.
+bool _mi_zero_size_in_use(void);
+void _mi_zero_size_destroy_all(void);
+
+void _mi_zero_size_fork_prepare(void);
+void _mi_zero_size_fork_release(bool in_child);

@@ -1,0 +1,164 @@
+// Owns: tests of heap/block and heap/quarantine: neighbours that are freed by different threads at once, blocks that wait
+// while their page changes hands, and that memory comes back.
+// May include: everything.
+// Called by: the test runner, under every variant; under ThreadSanitizer by hand, with longer rounds.
+// Invariants: nothing here is bad use, so no report may come.
+#include "src/heap/block.h"
+
+#include <pthread.h>
+
+#include "src/alloc/alloc.h"
+#include "src/sys/options.h"
+#include "src/sys/stats.h"
+#include "test/lib/test.h"
+
+enum { MANY = 512 };
+static const size_t mi_block_test_sizes[] = {1, 8, 24, 120, 1000, 5000};
+enum { SIZES = sizeof(mi_block_test_sizes) / sizeof(mi_block_test_sizes[0]) };
+
+static _Atomic(void*) mi_block_test_blocks[MANY];
+static _Atomic(long) mi_block_test_round;
+
+// Frees what it can get of the even places, or changes its size in place, while the owner frees its neighbours.
+static void* mi_block_test_other(void* arg) {
+  while (mi_atomic_load_acquire(&mi_block_test_round) >= 0) {
+    for (size_t i = 0; i < MANY; i += 2) {
+      void* const p = mi_atomic_exchange_acq_rel(&mi_block_test_blocks[i], NULL);
+      if (p != NULL) {
+        void* const q = i % 4 == 0 ? _mi_expand(p, _mi_usable_size(p) + 1) : NULL;
+        (void)q;
+        _mi_free(p);
+      }
+    }
+  }
+  return arg;
+}
+
+MI_TEST(neighbours_of_two_threads) {
+  const long rounds = mi_test_scale("MI_TEST_ROUNDS", 150);
+  mi_atomic_store_relaxed(&mi_block_test_round, 0);
+  pthread_t threads[2];
+  for (int t = 0; t < 2; t++) {
+    MI_REQUIRE(pthread_create(&threads[t], NULL, &mi_block_test_other, NULL) == 0);
+  }
+  for (long round = 0; round < rounds; round++) {
+    const size_t size = mi_block_test_sizes[(size_t)round % SIZES];
+    void* mine[MANY];
+    for (size_t i = 0; i < MANY; i++) {
+      mine[i] = _mi_alloc(size);
+      MI_REQUIRE(mine[i] != NULL);
+      memset(mine[i], 0x5a, size);
+    }
+    for (size_t i = 0; i < MANY; i += 2) {
+      _mi_free(mi_atomic_exchange_acq_rel(&mi_block_test_blocks[i], mine[i]));
+    }
+    for (size_t i = 1; i < MANY; i += 2) {
+      _mi_free(mine[i]);
+    }
+  }
+  mi_atomic_store_release(&mi_block_test_round, -1);
+  for (int t = 0; t < 2; t++) {
+    pthread_join(threads[t], NULL);
+  }
+  for (size_t i = 0; i < MANY; i++) {
+    _mi_free(mi_atomic_exchange_acq_rel(&mi_block_test_blocks[i], NULL));
+  }
+}
+
+// Full pages are let go of while their blocks wait; another thread has them when the blocks leave, or nobody.
+static void* mi_block_test_filler(void* arg) {
+  const size_t size = *(const size_t*)arg;
+  static void* kept[64 * MANY];
+  enum { COUNT = 64 * MANY };
+  const size_t count = size > 500 ? COUNT / 32 : COUNT;
+  for (int round = 0; round < 3; round++) {
+    for (size_t i = 0; i < count; i++) {
+      kept[i] = _mi_alloc(size);
+      MI_REQUIRE(kept[i] != NULL);
+      if (i % 5 == 4) {
+        _mi_free(kept[i - 2]);
+        kept[i - 2] = NULL;
+      }
+    }
+    for (size_t i = 0; i < count; i++) {
+      _mi_free(kept[i]);
+    }
+  }
+  return NULL;
+}
+
+MI_TEST(pages_change_hands_meanwhile) {
+  _mi_option_set(mi_option_page_full_retain, 0);
+  for (size_t s = 0; s < SIZES; s++) {
+    _mi_collect(true);
+    const int64_t pages = _mi_stat_view(&_mi_stats.pages).current;
+    size_t size = mi_block_test_sizes[s];
+    (void)mi_block_test_filler(&size);
+    pthread_t thread;
+    MI_REQUIRE(pthread_create(&thread, NULL, &mi_block_test_filler, &size) == 0);
+    pthread_join(thread, NULL);
+    _mi_collect(true);
+    MI_CHECK_MSG(_mi_stat_view(&_mi_stats.pages).current <= pages, "blocks of %zu bytes hold %lld pages", size,
+                 (long long)(_mi_stat_view(&_mi_stats.pages).current - pages));
+  }
+}
+
+// A heap ends while blocks of it wait, here and with another thread.
+static void* mi_block_test_free_one(void* p) {
+  _mi_free(p);
+  return NULL;
+}
+
+MI_TEST(heaps_end_meanwhile) {
+  for (int round = 0; round < 40; round++) {
+    mi_heap_t* const heap = _mi_heap_new();
+    void* blocks[40];
+    for (size_t i = 0; i < 40; i++) {
+      blocks[i] = _mi_theap_alloc(_mi_heap_theap(heap), 100, false);
+      MI_REQUIRE(blocks[i] != NULL);
+    }
+    for (size_t i = 0; i < 20; i++) {
+      _mi_free(blocks[i]);
+    }
+    pthread_t thread;
+    MI_REQUIRE(pthread_create(&thread, NULL, &mi_block_test_free_one, blocks[20]) == 0);
+    pthread_join(thread, NULL);
+    if (round % 2 == 0) {
+      _mi_heap_destroy(heap);
+    } else {
+      _mi_heap_delete(heap);
+      for (size_t i = 21; i < 40; i++) {
+        _mi_free(blocks[i]);
+      }
+    }
+    for (size_t i = 0; i < 100; i++) {
+      _mi_free(_mi_alloc(100));
+    }
+  }
+}
+
+// What lies between two requests of one block reads zero for whoever asked for zeroes.
+MI_TEST(zero_tails) {
+  static const size_t sizes[] = {10, 100, 3000, 50000, 300000, 900000};
+  for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+    const size_t n = sizes[s];
+    for (int by_plain = 0; by_plain < 2; by_plain++) {
+      unsigned char* p = _mi_alloc_zero(n);
+      MI_REQUIRE(p != NULL);
+      memset(p, 0xee, n);
+      p = _mi_realloc(NULL, p, n - n / 3, by_plain == 0);
+      MI_REQUIRE(p != NULL);
+      memset(p, 0xee, n - n / 3);
+      const size_t usable = _mi_usable_size(p);
+      p = _mi_realloc(NULL, p, n + n / 20, true);
+      MI_REQUIRE(p != NULL);
+      MI_CHECK(usable >= n - n / 3);
+      if (MI_HAS_PADDING || by_plain == 0) {
+        MI_CHECK_MSG(mi_test_all_bytes(p + n - n / 3, n / 3 + n / 20, 0), "%zu bytes", n);
+      }
+      _mi_free(p);
+    }
+  }
+}
+
+MI_TEST_MAIN()
