@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     // The OS page that the block begins in may begin with other bytes of its own.
     for (size_t i = 1; i <= 4096; i++) p[-(ptrdiff_t)i] = 2;
   } else if (strcmp(kind, "aligned-behind") == 0 || strcmp(kind, "aligned-before") == 0) {
-    p = (volatile char*)aligned_alloc(size, size);
+    p = (volatile char*)mi_test_hide(aligned_alloc(size, size));
     MI_REQUIRE(p != NULL && (uintptr_t)p % size == 0);
     if (strcmp(kind, "aligned-before") == 0) {
       p[-1] = 2;

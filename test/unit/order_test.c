@@ -92,7 +92,8 @@ MI_TEST(first_blocks) {
     uint32_t neighbours = 0;
     for (int i = 0; i < TRIES; i++) {
       mi_page_t* const page = mi_order_test_new(rows[r].bin);
-      MI_REQUIRE(page->reserved == rows[r].blocks);
+      // A guard takes the place of some.
+      MI_REQUIRE(page->reserved <= rows[r].blocks && page->reserved >= rows[r].blocks - rows[r].blocks / 8);
       cells = page->reserved < 256 ? page->reserved : 256;
       _mi_page_extend(page);
       const size_t first = mi_order_test_number(page, _mi_page_pop(page));
@@ -106,7 +107,7 @@ MI_TEST(first_blocks) {
       MI_CHECK_EQ(counts[0], TRIES);
       continue;
     }
-    double chi;
+    double chi = 0;
     MI_CHECK_MSG(mi_order_test_is_uniform(counts, cells, TRIES, &chi), "%zu blocks: chi-square %f", rows[r].blocks, chi);
     MI_CHECK_MSG(neighbours < TRIES / 4, "%zu blocks: %u of %d are followed by their neighbour", rows[r].blocks, neighbours, (int)TRIES);
   }

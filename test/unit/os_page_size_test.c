@@ -3,7 +3,7 @@
 // Called by: the test runner, under every variant.
 // Invariants: the size is set before the allocator starts, in a child of its own; a larger one than the machine's is a
 // multiple of it, so the system takes every range that is right for the larger one. Reservations begin at multiples of
-// it, as that system's do: linked with -Wl,--wrap=_mi_prim_reserve.
+// it, as that system's do: linked with -Wl,--wrap for both ways to reserve.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -24,18 +24,19 @@ enum { CHILD_MS = 60000,
 
 static const size_t mi_page_size_test_sizes[] = {4096, 16384, 65536};
 
-int __real__mi_prim_reserve(size_t size, bool commit, void** p);
+int __real__mi_prim_reserve_at(void* wish, size_t size, bool commit, void** p);
+int __wrap__mi_prim_reserve_at(void* wish, size_t size, bool commit, void** p);
 int __wrap__mi_prim_reserve(size_t size, bool commit, void** p);
 
-int __wrap__mi_prim_reserve(size_t size, bool commit, void** p) {
+int __wrap__mi_prim_reserve_at(void* wish, size_t size, bool commit, void** p) {
   const size_t page = _mi_os_config.page_size;
   if (page == 0 || size > SIZE_MAX - page) {
-    return __real__mi_prim_reserve(size, commit, p);
+    return __real__mi_prim_reserve_at(wish, size, commit, p);
   }
   // What is not whole pages of that size would be refused or rounded there.
-  MI_CHECK(size % page == 0);
+  MI_CHECK(size % page == 0 && _mi_is_aligned(wish, page));
   void* base;
-  const int error = __real__mi_prim_reserve(size + page, commit, &base);
+  const int error = __real__mi_prim_reserve_at(wish, size + page, commit, &base);
   if (error != 0) {
     return error;
   }
@@ -47,6 +48,8 @@ int __wrap__mi_prim_reserve(size_t size, bool commit, void** p) {
   *p = (uint8_t*)base + head;
   return 0;
 }
+
+int __wrap__mi_prim_reserve(size_t size, bool commit, void** p) { return __wrap__mi_prim_reserve_at(NULL, size, commit, p); }
 
 static void mi_page_size_test_set(size_t size) {
   _mi_os_init();
