@@ -48,6 +48,8 @@ static void mi_error_test_function(int err, void* arg) {
 }
 
 static void mi_error_test_begin(void) {
+  // What is freed is to be in a list at once.
+  _mi_option_set(mi_option_quarantine_blocks, 0);
   _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_REPORT);
   mi_error_test_heap = mi_heap_new();
   MI_REQUIRE(mi_error_test_heap != NULL);

@@ -4,6 +4,7 @@
 // Invariants: pages are made by hand, in no queue; statistics allow for five standard deviations and more.
 #include <stdio.h>
 
+#include "src/heap/block.h"
 #include "src/alloc/alloc.h"
 #include "test/lib/test.h"
 
@@ -131,7 +132,8 @@ MI_TEST(reuse) {
     for (int i = 0; i < TRIES; i++) {
       page->free = NULL;
       for (size_t k = 0; k < freed; k++) {
-        _mi_free_local(page, blocks[k]);
+        MI_REQUIRE(!MI_HAS_LIVE_BITS || _mi_hard_live_clear(page->live, _mi_page_live_index(page, blocks[k])));
+        _mi_block_push_local(page, blocks[k]);
       }
       MI_REQUIRE(_mi_page_refill_freed(page));
       for (size_t k = 0; k < freed; k++) {
