@@ -1,5 +1,5 @@
 // Owns: what the programs of attacks share: saying whether the goal was reached, taking blocks and looking at where they lie, faults.
-// May include: test/lib/test.h, POSIX.
+// May include: test/lib, POSIX.
 // Called by: every program of test/attack.
 // Invariants: an attack that runs to its end says `attack: succeeded` or `attack: failed` once and ends with 20 or 10; a program
 //   that is used wrongly ends with 2. Which it was is decided by the program alone, and does not depend on the allocator.
@@ -13,6 +13,11 @@
 #include <sys/wait.h>
 
 #include "test/lib/test.h"
+
+// The program that tests checked copies calls them.
+#ifndef ATTACK_BY_COPIES
+#include "test/lib/plain.h"
+#endif
 
 enum { ATTACK_FAILED = 10,
        ATTACK_SUCCEEDED = 20,

@@ -4,6 +4,7 @@
 // Invariants: the goal is that the call comes back and the neighbour's bytes are changed, or copied to the reader.
 // Flags: -pthread -fno-builtin
 #define _GNU_SOURCE 1
+#define ATTACK_BY_COPIES 1
 #include "test/attack/attack.h"
 
 enum { BEYOND = 64 };

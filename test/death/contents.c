@@ -9,6 +9,8 @@
 
 #include "test/lib/test.h"
 
+#include "test/lib/plain.h"
+
 enum { MANY = 2000 };
 
 static size_t size = 24;

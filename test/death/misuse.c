@@ -12,6 +12,8 @@
 
 #include "test/lib/test.h"
 
+#include "test/lib/plain.h"
+
 static size_t size = 24;
 static char static_bytes[4096];
 static const char constant_bytes[4096] = "constant";

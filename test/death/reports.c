@@ -19,6 +19,8 @@
 #include "test/lib/child.h"
 #include "test/lib/test.h"
 
+#include "test/lib/plain.h"
+
 typedef void error_fun(int err, void* arg);
 
 static void* bad;
