@@ -25,6 +25,13 @@ static volatile char* get(void) {
 static size_t page_size_of(size_t n) { return n <= 8192 ? 65536 : n <= 65536 ? 524288
                                                                              : 4194304; }
 
+// The first address behind a block where a guard may be: the next OS page. A block ends there unless its size is kept to the byte.
+static volatile char* behind(volatile char* p) {
+  const size_t os_page = (size_t)sysconf(_SC_PAGESIZE);
+  const size_t n = malloc_usable_size(whole(p));
+  return p + n + (~((uintptr_t)p + n) + 1) % os_page;
+}
+
 static void write_on(volatile char* p, size_t n) {
   for (size_t i = 0; i < n; i++) p[i] = 2;
 }
@@ -57,7 +64,7 @@ int main(int argc, char** argv) {
     p = get();
     write_on(p + size, page_size_of(size));
   } else if (strcmp(kind, "behind") == 0) {
-    p[malloc_usable_size(whole(p))] = 2;
+    *behind(p) = 2;
   } else if (strcmp(kind, "before") == 0) {
     // The OS page that the block begins in may begin with other bytes of its own.
     for (size_t i = 1; i <= 4096; i++) p[-(ptrdiff_t)i] = 2;
@@ -67,18 +74,17 @@ int main(int argc, char** argv) {
     if (strcmp(kind, "aligned-before") == 0) {
       p[-1] = 2;
     } else {
-      p[malloc_usable_size(whole(p))] = 2;
+      *behind(p) = 2;
     }
   } else if (strcmp(kind, "grown-behind") == 0 || strcmp(kind, "shrunk-behind") == 0) {
     p = (volatile char*)realloc(whole(p), kind[0] == 'g' ? size * 3 : size / 3);
     MI_REQUIRE(p != NULL);
-    p[malloc_usable_size(whole(p))] = 2;
+    *behind(p) = 2;
   } else if (strcmp(kind, "purged-behind") == 0) {
     // What lies behind is freed and its memory given back; the guard stays.
-    void* behind = malloc(size);
-    free(behind);
+    free(malloc(size));
     malloc_trim(0);
-    p[malloc_usable_size(whole(p))] = 2;
+    *behind(p) = 2;
   } else if (strcmp(kind, "freed") == 0) {
     free(whole(p));
     p[0] = 2;
