@@ -37,6 +37,11 @@ mi_inline bool mi_free_agrees(const mi_page_t* page, const void* p, unsigned how
   if (aligned && !_mi_hard_align_agrees((uintptr_t)p, align)) {
     return false;
   }
+  // The end of a free block holds no request: what is bad of it is that it is freed again.
+  if (MI_HAS_PADDING && MI_HAS_SIZED_FREE != 0 && (how & MI_FREE_SIZED) != 0 &&
+      !_mi_hard_live_test(page->live, _mi_page_live_index(page, p))) {
+    return false;
+  }
   if (MI_HAS_SIZED_FREE != 0 && (how & MI_FREE_SIZED) != 0) {
     const size_t request = _mi_free_request(page, p);
     const size_t spread = _mi_free_request_spread(page);
