@@ -270,7 +270,7 @@ bool _mi_single_free(mi_page_t* page) {
   }
   _mi_block_check_single(page);
   // What the system takes back comes as zeroes.
-  if (MI_HAS_ZERO_ON_FREE && page->arena != NULL) {
+  if (MI_HAS_ZERO_ON_FREE && !MI_HAS_LARGE_QUARANTINE && page->arena != NULL) {
     _mi_page_release_idle(page);
   } else {
     _mi_page_release(page);

@@ -46,7 +46,11 @@ static void mi_held_give_up(const mi_held_t* held) {
   if (_mi_guard_are_mappings()) {
     (void)_mi_arena_unguard_run(held->arena, held->index, held->slices);
   }
-  _mi_arena_release(held->arena, held->index, held->slices, held->is_zero);
+  if (MI_HAS_ZERO_ON_FREE && !held->is_purged) {
+    _mi_arena_release_purged(held->arena, held->index, held->slices);
+  } else {
+    _mi_arena_release(held->arena, held->index, held->slices, held->is_zero);
+  }
 }
 
 static size_t mi_held_full(const mi_held_t* held) { return held->is_purged ? 0 : held->slices; }
@@ -73,8 +77,12 @@ static mi_held_t mi_held_take(size_t i) {
   return held;
 }
 
-// Whether all of a block may become inaccessible now. What is never to be purged keeps its memory.
+// Whether all of a block may become inaccessible now. What is never to be purged keeps its memory. Where freed memory is
+// zeroed there is nothing to save: that a block's memory goes back is how it becomes zeroes.
 static bool mi_held_may_seal(size_t slices) {
+  if (MI_HAS_ZERO_ON_FREE) {
+    return true;
+  }
   const long delay = _mi_option_get(mi_option_purge_delay);
   if (delay <= 0) {
     return delay == 0;
