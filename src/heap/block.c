@@ -137,6 +137,10 @@ bool _mi_block_end_is_right(const mi_page_t* page, const void* block) {
                                  page->canary_key, &slack, &difference);
 }
 
+void _mi_block_mend_end(const mi_page_t* page, void* block) {
+  _mi_hard_padding_rewrite(mi_block_trailer(page, block), 0, page->canary_key);
+}
+
 size_t _mi_block_size_asked(const mi_page_t* page, const void* block) {
   if (_mi_page_is_zero_size(page)) {
     return 0;

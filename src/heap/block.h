@@ -59,6 +59,9 @@ size_t _mi_block_request(const mi_page_t* page, const void* p);
 // Whether the end of a live block is as it was written, without a report.
 bool _mi_block_end_is_right(const mi_page_t* page, const void* block);
 
+// Writes the end of a block that is as large as it can be.
+void _mi_block_mend_end(const mi_page_t* page, void* block);
+
 // The bytes that a live block was asked with, as its end says; what fits into it where that is overwritten, without a report.
 size_t _mi_block_size_asked(const mi_page_t* page, const void* block);
 

@@ -50,16 +50,20 @@ static bool mi_orphan_block_is(const mi_page_t* page, const mi_block_t* block, b
   return marked == freed_by_other && (live == freed_by_other || (MI_HAS_QUARANTINE && freed_by_other));
 }
 
-// Whether each block that is in use has its end: a thread may have stopped between making one live and writing that. Its
-// neighbours' frees would take that for an overflow.
-static bool mi_orphan_has_ends(const mi_page_t* page) {
+// How many blocks in use have not the end that they are to have. A thread may have stopped between making one live and
+// writing that; the frees of its neighbours would take it for an overflow. `mend`: writes it.
+static uint32_t mi_orphan_bad_ends(const mi_page_t* page, bool mend) {
+  uint32_t bad = 0;
   for (uint32_t i = 0; MI_HAS_PADDING && MI_HAS_LIVE_BITS && i < page->reserved; i++) {
-    const uint8_t* const block = page->start + i * page->block_size;
+    uint8_t* const block = page->start + i * page->block_size;
     if (_mi_hard_live_test(page->live, _mi_page_live_index(page, block)) && !_mi_block_end_is_right(page, block)) {
-      return false;
+      bad++;
+      if (mend) {
+        _mi_block_mend_end(page, block);
+      }
     }
   }
-  return true;
+  return bad;
 }
 
 // Adds the length of a list to *count, which may be at most `max`. False: it leads to something else than free blocks.
@@ -83,7 +87,7 @@ static bool mi_orphan_is_whole(const mi_page_t* page) {
   const uint64_t head = (remote >> MI_REMOTE_HEAD_SHIFT) & MI_REMOTE_HEAD_MASK;
   const mi_block_t* const remote_head =
       head == 0 || _mi_remote_count(remote) == 0 ? NULL : (const mi_block_t*)(const void*)(page->start + (head - 1) * MI_BLOCK_ALIGN);
-  return mi_orphan_has_ends(page) && mi_orphan_count(page, page->free, false, page->capacity, &count) &&
+  return mi_orphan_bad_ends(page, false) <= 1 && mi_orphan_count(page, page->free, false, page->capacity, &count) &&
       mi_orphan_count(page, page->local_free, false, page->capacity, &count) && count == page->capacity &&
       mi_orphan_count(page, remote_head, true, page->used, &freed) && freed == _mi_remote_count(remote);
 }
@@ -95,6 +99,7 @@ static bool mi_page_is_orphan(const mi_page_t* page) {
 }
 
 static void mi_orphan_adopt(mi_page_t* page) {
+  (void)mi_orphan_bad_ends(page, true);
   page->theap = NULL;
   page->next = NULL;
   page->prev = NULL;

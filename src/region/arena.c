@@ -10,6 +10,7 @@
 #include "src/region/arena-guard.h"
 #include "src/region/arena-purge.h"
 #include "src/region/arena-quarantine.h"
+#include "src/prim/prim.h"
 #include "src/sys/lock.h"
 #include "src/sys/log.h"
 #include "src/sys/options.h"
@@ -86,6 +87,23 @@ void* _mi_arena_page_meta(const mi_arena_t* arena, size_t index) {
 void* _mi_arena_live_meta(const mi_arena_t* arena, size_t index) {
   return mi_arena_group(arena, index) + _mi_min(MI_GROUP_SLICES, arena->slice_count) * MI_PAGE_META_SIZE +
       (index % MI_GROUP_SLICES) * MI_GRANULE_META_SIZE;
+}
+
+void _mi_arena_purge_live_meta(const mi_arena_t* arena, size_t index, size_t slices) {
+  const size_t page_size = _mi_os_page_size();
+  const size_t end = index + slices;
+  while ((MI_HAS_LIVE_BITS || MI_HAS_FAMILY) && index < end) {
+    const size_t group_end = _mi_min(_mi_align_down(index, MI_GROUP_SLICES) + MI_GROUP_SLICES, end);
+    uint8_t* const meta = _mi_arena_live_meta(arena, index);
+    const uintptr_t first = _mi_align_up_ptr((uintptr_t)meta, page_size);
+    const uintptr_t last = _mi_align_down((uintptr_t)meta + (group_end - index) * MI_GRANULE_META_SIZE, page_size);
+    const bool is_ready = !arena->commit_lazily || _mi_bitmap_count(arena->group_ready, index >> MI_GROUP_SHIFT, 1) == 1;
+    if (first < last && is_ready) {
+      bool is_zero;
+      (void)_mi_prim_purge((void*)first, last - first, &is_zero);
+    }
+    index = group_end;
+  }
 }
 
 // Whether this process may map only so much: then address space counts as memory does, and is given back.

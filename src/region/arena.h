@@ -67,6 +67,10 @@ size_t _mi_arena_slices_max(void);
 void* _mi_arena_page_meta(const mi_arena_t* arena, size_t index);
 void* _mi_arena_live_meta(const mi_arena_t* arena, size_t index);
 
+// Slices that the caller owns hold no page: gives the memory of their live bits and origins back, as far as it is whole OS
+// pages. It reads zero from then on.
+void _mi_arena_purge_live_meta(const mi_arena_t* arena, size_t index, size_t slices);
+
 // The arena that holds address p, or NULL. A walk over all arenas: for reports and queries, not for paths.
 mi_arena_t* _mi_arena_of(const void* p);
 
