@@ -34,6 +34,21 @@ VARIANTS = [
     _variant("mimalloc_secure", "secure", "mimalloc-secure", "secure", parts = ["copies"]),
     _variant("mimalloc_strict", "strict", "mimalloc-strict", "strict", parts = ["copies"]),
     _variant("mimalloc_debug", "debug", "mimalloc-debug", "debug", parts = ["copies"]),
+    _variant("mimalloc_only_live_bits", "only_live_bits", "mimalloc-only-live-bits", "only_live_bits", shipped = False),
+    _variant("mimalloc_only_encoded_lists", "only_encoded_lists", "mimalloc-only-encoded-lists", "only_encoded_lists", shipped = False),
+    _variant("mimalloc_only_random_order", "only_random_order", "mimalloc-only-random-order", "only_random_order", shipped = False),
+    _variant("mimalloc_only_random_place", "only_random_place", "mimalloc-only-random-place", "only_random_place", shipped = False),
+    _variant("mimalloc_only_sized_free", "only_sized_free", "mimalloc-only-sized-free", "only_sized_free", shipped = False),
+    _variant("mimalloc_only_family", "only_family", "mimalloc-only-family", "only_family", shipped = False),
+    _variant("mimalloc_only_checked_copies", "only_checked_copies", "mimalloc-only-checked-copies", "only_checked_copies", shipped = False, parts = ["copies"]),
+    _variant("mimalloc_only_guard_pages", "only_guard_pages", "mimalloc-only-guard-pages", "only_guard_pages", shipped = False),
+    _variant("mimalloc_only_random_large", "only_random_large", "mimalloc-only-random-large", "only_random_large", shipped = False),
+    _variant("mimalloc_only_large_quarantine", "only_large_quarantine", "mimalloc-only-large-quarantine", "only_large_quarantine", shipped = False),
+    _variant("mimalloc_only_padding", "only_padding", "mimalloc-only-padding", "only_padding", shipped = False),
+    _variant("mimalloc_only_zero_on_free", "only_zero_on_free", "mimalloc-only-zero-on-free", "only_zero_on_free", shipped = False),
+    _variant("mimalloc_only_fill", "only_fill", "mimalloc-only-fill", "only_fill", shipped = False),
+    _variant("mimalloc_only_quarantine", "only_quarantine", "mimalloc-only-quarantine", "only_quarantine", shipped = False),
+    _variant("mimalloc_only_zero_size", "only_zero_size", "mimalloc-only-zero-size", "only_zero_size", shipped = False),
 ]
 
 # Internals of a variant compiled with a sanitizer of the compiler. There is no library of these, only tests that are linked with them.

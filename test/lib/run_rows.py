@@ -47,6 +47,12 @@ from concurrent.futures import ThreadPoolExecutor
 OURS = ["release", "secure", "strict", "debug"]
 GROUPS = {"ours": OURS, "hard": ["secure", "strict", "debug"], "all": OURS + ["glibc", "mimalloc2"]}
 WORD = {"release": "mimalloc", "secure": "mimalloc-secure", "strict": "mimalloc-strict", "debug": "mimalloc-debug", "mimalloc2": "mimalloc", "glibc": "glibc"}
+
+
+def word_of(variant):
+    return WORD.get(variant, "mimalloc-" + variant.replace("_", "-"))
+
+
 LIMITS = {"as": resource.RLIMIT_AS, "data": resource.RLIMIT_DATA, "stack": resource.RLIMIT_STACK}
 SETTINGS = {
     "overcommit": "/proc/sys/vm/overcommit_memory",
@@ -225,7 +231,7 @@ def run(args, row):
                 os.chmod(library, 0o755)
         if "noproc" in row.how and os.geteuid() != 0:
             raise Skip("needs root to take /proc away")
-        words = [w.replace("{name}", WORD[args.variant]).replace("{lib}", library or "").replace("{plugin}", args.plugin or "").replace("{bin}", os.path.dirname(program)) for w in words]
+        words = [w.replace("{name}", word_of(args.variant)).replace("{lib}", library or "").replace("{plugin}", args.plugin or "").replace("{bin}", os.path.dirname(program)) for w in words]
         # A set-uid program does not honour LD_PRELOAD; it opens the library by itself.
         if library and "setuid" not in row.how and "nopreload" not in row.how:
             env["LD_PRELOAD"] = library
@@ -279,7 +285,7 @@ def judge(args, row, code, out, err, hung):
         return "hung: killed after %s s" % row.how.get("timeout", 30)
     expected = row.expected
     pointers = re.findall(r"pointer (0x[0-9a-f]+)", out)
-    fill = {"{name}": re.escape(WORD[args.variant]), "{ptr}": (pointers[-1] + r"\b") if pointers else "no-pointer-was-printed"}
+    fill = {"{name}": re.escape(word_of(args.variant)), "{ptr}": (pointers[-1] + r"\b") if pointers else "no-pointer-was-printed"}
     forbidden = None
     cut = re.search(r"\s*not /(.*)/$", expected)
     if cut:
@@ -304,7 +310,7 @@ def judge(args, row, code, out, err, hung):
     for key, value in fill.items():
         rest = rest.replace(key, value)
         forbidden = forbidden.replace(key, value) if forbidden else None
-    bad = malformed(WORD[args.variant], err) if args.variant != "mimalloc2" else None
+    bad = malformed(word_of(args.variant), err) if args.variant != "mimalloc2" else None
     if bad:
         return "a line is not of the documented form: %s" % bad
     if forbidden and re.search(forbidden, err, re.M):
@@ -364,7 +370,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", required=True)
     parser.add_argument("--bin", action="append", required=True, help="folder of the programs, may be repeated")
-    parser.add_argument("--variant", required=True, choices=sorted(WORD))
+    parser.add_argument("--variant", required=True, help="one of %s, or only_<mitigation>" % ", ".join(sorted(WORD)))
+    parser.add_argument("--rows-of", metavar="VARIANT", choices=sorted(WORD), help="run the rows of that variant, as a mitigation alone is to pass them")
     parser.add_argument("--preload", help="the library under test")
     parser.add_argument("--plugin", help="a shared object that holds the allocator statically")
     parser.add_argument("--build", action="store_true", help="compile the programs into the first --bin folder first")
@@ -387,7 +394,7 @@ def main():
         rows = [r for r in rows if any(o in r.name for o in args.only)]
     if args.build:
         compile_all(args, rows)
-    rows = [r for r in rows if args.variant in r.variants]
+    rows = [r for r in rows if (args.rows_of or args.variant) in r.variants]
     if not rows:
         sys.exit("no rows for variant %s" % args.variant)
     lock = threading.Lock()
