@@ -29,10 +29,11 @@ struct mi_theap_s {
   uint32_t slow_calls;  // since the last collection
   mi_page_queue_t queues[MI_BIN_COUNT];
   mi_random_t random;
-  mi_shuffle_t order;        // for orders and choices, from a few numbers of `random`
-  uint32_t order_uses;       // left before `order` is seeded anew
-  uint32_t key_generation;   // of the random numbers that the keys of all pages were brought up to
-  uint64_t quarantine_bits;  // random bits not used up yet
+  mi_shuffle_t order;         // for orders and choices, from a few numbers of `random`
+  uint32_t order_uses;        // left before `order` is seeded anew
+  uint32_t order_generation;  // of the random numbers that `order` is from
+  uint32_t key_generation;    // of the random numbers that the keys of all pages were brought up to
+  uint64_t quarantine_bits;   // random bits not used up yet
   uint32_t quarantine_bits_left;
   mi_quarantine_t* quarantines[MI_BIN_COUNT];  // of the classes, made at the first free
 };
