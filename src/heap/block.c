@@ -180,6 +180,13 @@ static mi_noinline void mi_block_check_odd_left(const mi_page_t* page, const uin
   const uint64_t index = _mi_page_live_index(page, left);
   const uint64_t bit = mi_live_bit(index);
   const bool lives = (mi_atomic_load_relaxed(mi_live_owner_word(page->live, index)) & bit) != 0;
+  if (mi_unlikely(!_mi_page_was_listed(page, left))) {
+    // Nobody had it yet, so nothing but a run of writes from the right can have been there.
+    if (page->memory_is_zero && mi_unlikely(found != 0)) {
+      mi_left_is_written(page, block, found);
+    }
+    return;
+  }
   if (lives) {
     mi_left_is_wrong(page, left, index, difference, slack);
     return;
