@@ -53,6 +53,19 @@ static void to_neighbour(size_t size, bool backwards) {
   attack_end(seen.call == evil);
 }
 
+// A block with others' before it, so far that they are in another page and so near that a run gets there.
+static char* with_others_before(char* p, size_t size) {
+  for (int round = 0; round < 60; round++) {
+    for (int i = 0; i < 100; i++) {
+      const char* const q = attack_get(100000);
+      if (q < p && p - q > (5 << 20) && p - q < (7 << 20)) return p;
+    }
+    // From another page.
+    for (size_t n = 0; n <= 65536; n += size) p = attack_get(size);
+  }
+  return p;
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) attack_usage("");
   const char* const how = argv[1];
@@ -66,6 +79,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < 100; i++) attack_get(100000);
   for (int i = 0; i < count / 2; i++) keep[i] = attack_get(size);
   char* p = attack_get(size);
+  // Before the first block of a unit of memory there may be nothing that is anyone's.
+  while (strcmp(how, "before-one") == 0 && ((uintptr_t)p & 0xffff) == 0) p = attack_get(size);
   for (int i = count / 2; i < count; i++) keep[i] = attack_get(size);
   for (int i = 0; i < 100; i++) keep[count + i] = attack_get(100000);
   const size_t usable = malloc_usable_size(p);
@@ -98,6 +113,7 @@ int main(int argc, char** argv) {
     attack_expect_fault(p - 64, p);
     *(volatile char*)(p - 1) = 0x41;
   } else if (strcmp(how, "before-run") == 0) {
+    if (size < 1000000) p = with_others_before(p, size);
     attack_expect_fault(p - (16 << 20), p);
     for (char* at = p - 1; at > p - (8 << 20); at--) *(volatile char*)at = 0x41;
     attack_end(true);

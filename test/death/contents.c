@@ -45,7 +45,7 @@ static void neighbours(char** left, char** right) {
     p[i] = get(size);
     for (int k = 0; k < i; k++) {
       const ptrdiff_t d = p[i] > p[k] ? p[i] - p[k] : p[k] - p[i];
-      if (d >= (ptrdiff_t)size && d <= (ptrdiff_t)(size + size / 4 + 32)) {
+      if (d >= (ptrdiff_t)size && d <= (ptrdiff_t)(size + size / 4 + 32) && d < (ptrdiff_t)(2 * ((size + 23) & ~(size_t)15))) {
         *left = p[i] < p[k] ? p[i] : p[k];
         *right = p[i] < p[k] ? p[k] : p[i];
         return;

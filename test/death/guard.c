@@ -80,6 +80,11 @@ int main(int argc, char** argv) {
     p = (volatile char*)realloc(whole(p), kind[0] == 'g' ? size * 3 : size / 3);
     MI_REQUIRE(p != NULL);
     *behind(p) = 2;
+  } else if (strcmp(kind, "grown-run") == 0) {
+    // What grew in place ends where its memory does, up to 64 KiB behind a size that is kept to the byte.
+    p = (volatile char*)realloc(whole(p), size * 3);
+    MI_REQUIRE(p != NULL);
+    write_on(p + malloc_usable_size(whole(p)), 65536);
   } else if (strcmp(kind, "purged-behind") == 0) {
     // What lies behind is freed and its memory given back; the guard stays.
     free(malloc(size));

@@ -168,7 +168,7 @@ MI_TEST(mixes) {
 static void mi_arena_guard_test_pages(void* arg) {
   (void)arg;
   mi_arena_guard_test_set(&mi_arena_guard_test_modes[0]);
-  for (size_t size = 16; size <= MI_LARGE_BLOCK_MAX; size *= 2) {
+  for (size_t size = 16; size + MI_BLOCK_EXTRA <= MI_LARGE_BLOCK_MAX; size *= 2) {
     uint8_t* const p = _mi_theap_alloc(NULL, size, false);
     const mi_page_t* const page = _mi_page_map_find(p);
     const size_t whole = page->slice_count * MI_SLICE_SIZE;
