@@ -10,7 +10,7 @@
 
 // An address in memory of a page, inside a block that is not live.
 static mi_cold size_t mi_object_size_freed(const mi_page_t* page, const void* p, const uint8_t* block) {
-  if (p == block || (const uint8_t*)p < block || block >= page->start + page->block_size * page->capacity) {
+  if (p == block || (const uint8_t*)p < block || !_mi_page_was_listed(page, block)) {
     _mi_report_bad_pointer(page, p, MI_OBJECT_SIZE_ASKED);
     return 0;
   }
