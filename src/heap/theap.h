@@ -28,9 +28,10 @@ struct mi_theap_s {
   uint32_t slow_calls;  // since the last collection
   mi_page_queue_t queues[MI_BIN_COUNT];
   mi_random_t random;
-  mi_shuffle_t order;       // for orders and choices, from a few numbers of `random`
-  uint32_t order_uses;      // left before `order` is seeded anew
-  uint32_t key_generation;  // of the random numbers that the keys of all pages were brought up to
+  mi_shuffle_t order;         // for orders and choices, from a few numbers of `random`
+  uint32_t order_uses;        // left before `order` is seeded anew
+  uint32_t order_generation;  // of the random numbers that `order` is from
+  uint32_t key_generation;    // of the random numbers that the keys of all pages were brought up to
 };
 
 typedef struct mi_page_list_s {
