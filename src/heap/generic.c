@@ -13,6 +13,7 @@
 #include "src/heap/zero-size.h"
 #include "src/heap/theap.h"
 #include "src/prim/prim.h"
+#include "src/region/arena-guard.h"
 #include "src/region/arena-quarantine.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
@@ -338,6 +339,7 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
     _mi_theap_collect(theap, true);
     _mi_arena_held_release();
     _mi_arenas_purge(0, true);
+    _mi_arena_drop_free_guards();
     p = mi_theap_try_alloc(theap, request);
   }
   return p != NULL ? p : mi_out_of_memory(size);

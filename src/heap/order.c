@@ -29,12 +29,12 @@ _Static_assert(((int)MI_SLICE_SIZE >> MI_CHUNK_SHIFT) <= 64, "the chunks of a pa
 
 // The numbers for one more order of this theap.
 static mi_shuffle_t* mi_theap_order(mi_theap_t* theap) {
-  // Not the generation of `random`, which another draw may have brought up to date in a forked child.
+  // A generation of its own: `random` may have been brought up to date by another use since a fork.
   if (mi_unlikely(theap->order_uses == 0 || theap->order_generation != _mi_random_generation())) {
     const uint64_t a = _mi_random_next(&theap->random);
     _mi_hard_shuffle_seed(&theap->order, a, _mi_random_next(&theap->random));
-    theap->order_uses = MI_ORDER_USES;
     theap->order_generation = theap->random.generation;
+    theap->order_uses = MI_ORDER_USES;
   }
   theap->order_uses--;
   return &theap->order;

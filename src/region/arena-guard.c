@@ -6,6 +6,7 @@
 
 #include "hardening/large-layout.h"
 #include "src/base/assert.h"
+#include "src/region/arena-purge.h"
 
 static bool mi_slice_is_guarded(const mi_arena_t* arena, size_t index) {
   return _mi_bitmap_count(arena->guarded, index, 1) == 1;
@@ -109,4 +110,25 @@ bool _mi_arena_unguard_run(mi_arena_t* arena, size_t index, size_t slices) {
 
 void _mi_arena_forget_guards(mi_arena_t* arena, size_t index, size_t slices) {
   _mi_guard_forget(_mi_bitmap_clear(arena->guarded, index, slices) + _mi_bitmap_clear(arena->sealed, index, slices));
+}
+
+static void mi_arena_drop_guards_of(mi_arena_t* arena, const mi_bitmap_word_t* bits) {
+  const size_t count = arena->slice_count;
+  for (size_t index = _mi_bitmap_next_set(bits, count, 0); index < count; index = _mi_bitmap_next_set(bits, count, index + 1)) {
+    if (_mi_bitmap_try_claim(arena->free, index, 1)) {
+      (void)_mi_arena_unguard(arena, index * MI_SLICE_SIZE, (index + 1) * MI_SLICE_SIZE);
+      _mi_arena_give_back(arena, index, 1);
+    }
+  }
+}
+
+void _mi_arena_drop_free_guards(void) {
+  if (!MI_HAS_GUARD_PAGES || !_mi_guard_are_mappings()) {
+    return;
+  }
+  mi_arena_t* arena;
+  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
+    mi_arena_drop_guards_of(arena, arena->guarded);
+    mi_arena_drop_guards_of(arena, arena->sealed);
+  }
 }

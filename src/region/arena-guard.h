@@ -25,3 +25,6 @@ bool _mi_arena_unguard_run(mi_arena_t* arena, size_t index, size_t slices);
 
 // The guards of these slices went with their memory.
 void _mi_arena_forget_guards(mi_arena_t* arena, size_t index, size_t slices);
+
+// Where guards are mappings of their own: makes all free slices accessible, so that mappings are left for memory.
+void _mi_arena_drop_free_guards(void);

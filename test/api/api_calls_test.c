@@ -412,9 +412,11 @@ MI_TEST(sizes_told) {
     MI_CHECK_MSG(good >= sizes[s], "%zu of %zu", good, sizes[s]);
     p = mi_malloc(good);
     void* q = mi_malloc(sizes[s]);
-    // Or each has exactly what was asked for.
-    MI_CHECK_MSG(mi_usable_size(p) == mi_usable_size(q) || (mi_usable_size(p) == good && mi_usable_size(q) == sizes[s]), "%zu: %zu and %zu",
-                 sizes[s], mi_usable_size(p), mi_usable_size(q));
+    const size_t a = mi_usable_size(p);
+    const size_t b = mi_usable_size(q);
+    // Or each has exactly what was asked for. A large block may end at a guard, with the rest of its place before it: the place decides what is usable.
+    const bool by_place = sizes[s] > 512 * 1024 && good == sizes[s];
+    MI_CHECK_MSG((by_place ? a >= good && b >= good : a == b) || (a == good && b == sizes[s]), "%zu: %zu and %zu", sizes[s], a, b);
     mi_free(p);
     mi_free(q);
   }
