@@ -129,7 +129,8 @@ void _mi_quarantine_flush(mi_theap_t* theap) {
 
 void _mi_quarantine_flush_of_others(mi_theap_t* theap) {
   if (MI_HAS_QUARANTINE) {
-    mi_quarantine_empty(theap, MI_TID_DISARMED);
+    // No page is of a thread of this number, while unowned ones are of number 0.
+    mi_quarantine_empty(theap, ~(uintptr_t)MI_OWNER_FLAGS);
   }
 }
 
