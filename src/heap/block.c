@@ -31,7 +31,7 @@ _Static_assert(sizeof(mi_block_t) <= MI_LINK_SIZE && MI_LINK_SIZE + MI_PADDING_S
 
 // Reports
 
-static void mi_report_end(const void* p, size_t request, size_t at, uint8_t byte) {
+static void mi_report_end_of(const void* p, size_t request, size_t at, uint8_t byte) {
   _mi_report(MI_VIOLATION_overflow, "block %p of %zu bytes was written beyond its end: its byte %zu holds 0x%02x", p, request, at, byte);
 }
 
@@ -49,7 +49,7 @@ static void mi_report_trailer(const mi_page_t* page, const uint8_t* block, uint6
   if ((difference & MI_PADDING_HIGH_MASK) == 0 && slack <= room) {
     const size_t good = _mi_hard_padding_compare_bytes(trailer - slack, slack);
     const size_t at = good < slack ? room - slack + good : room + _mi_hard_padding_bad_byte(difference);
-    mi_report_end(block, room - slack, at, block[at]);
+    mi_report_end_of(block, room - slack, at, block[at]);
     return;
   }
   const size_t at = room + _mi_hard_padding_bad_byte(difference);
@@ -123,7 +123,7 @@ mi_inline bool mi_block_check_end(const mi_page_t* page, const void* block, size
   const size_t good = _mi_hard_padding_compare(trailer, *slack);
   if (mi_unlikely(good != *slack)) {
     const size_t request = page->block_size - MI_PADDING_SIZE - *slack;
-    mi_report_end(block, request, request + good, (trailer - *slack)[good]);
+    mi_report_end_of(block, request, request + good, (trailer - *slack)[good]);
     return false;
   }
   return true;
@@ -283,7 +283,7 @@ void _mi_block_check_single(const mi_page_t* page) {
     const size_t tail = mi_single_tail(page);
     const size_t good = _mi_hard_padding_compare_bytes(end, tail);
     if (mi_unlikely(good != tail)) {
-      mi_report_end(page->single_start, page->request, page->request + good, end[good]);
+      mi_report_end_of(page->single_start, page->request, page->request + good, end[good]);
     }
   }
 }
