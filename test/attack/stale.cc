@@ -134,7 +134,9 @@ int main(int argc, char** argv) {
     const size_t at = how == "write-start" ? 0 : how == "write-second-word" ? 8
         : how == "write-middle"                                             ? (size / 2 & ~size_t{7})
                                                                             : size - 1;
-    *const_cast<volatile char*>(p + at) = 0x42;
+    // Flipped, not set: what stands there may by chance be what would be set, and nothing is changed then.
+    volatile char* const byte = p + at;
+    *byte = static_cast<char>(*byte ^ 0x42);
     // The goal is to have the write stay unnoticed by whatever comes after, until the block is handed out again.
     const bool overlap = attack_take(size, nullptr, nullptr);
     (void)overlap;
