@@ -4,8 +4,7 @@
 // Invariants: async-signal-safe, as every report; nothing is read through the address.
 #include "src/alloc/bounds.h"
 
-#include "src/heap/theap.h"
-#include "src/prim/prim.h"
+#include "src/alloc/alloc.h"
 #include "src/sys/report.h"
 
 bool _mi_bounds_report(mi_page_t* page, const void* p, size_t length, const char* call, bool writes) {
@@ -14,7 +13,7 @@ bool _mi_bounds_report(mi_page_t* page, const void* p, size_t length, const char
   if (length == 0 || verdict == MI_BOUNDS_INSIDE) {
     return true;
   }
-  const size_t thread = (size_t)(_mi_tls.os_tid != 0 ? _mi_tls.os_tid : _mi_prim_os_thread_id());
+  const size_t thread = _mi_thread_number();
   const char* const verb = writes ? "writes" : "reads";
   const char* const kind = _mi_page_is_single(page) ? "large block" : "block";
   const void* const block = (const void*)extent.start;
