@@ -144,6 +144,12 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_malloc_small(size_t s
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zalloc_small(size_t size) mi_attr_noexcept mi_attr_malloc
     mi_attr_alloc_size(1);
 
+// mi_wmalloc_small is mi_malloc_small of wsize words (of sizeof(void*) bytes), at most MI_SMALL_WSIZE_MAX.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_wmalloc_small(size_t wsize) mi_attr_noexcept mi_attr_malloc;
+
+// mi_wzalloc_small is mi_zalloc_small of wsize words, at most MI_SMALL_WSIZE_MAX.
+mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_wzalloc_small(size_t wsize) mi_attr_noexcept mi_attr_malloc;
+
 // mi_zalloc allocates size zero bytes.
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_zalloc(size_t size) mi_attr_noexcept mi_attr_malloc
     mi_attr_alloc_size(1);

@@ -10,8 +10,13 @@ mi_hot void* mi_calloc(size_t count, size_t size) { return _mi_alloc_zero(_mi_ap
 mi_hot void* mi_realloc(void* p, size_t newsize) { return _mi_realloc(NULL, p, newsize, false); }
 mi_hot void mi_free(void* p) { _mi_free(p); }
 
+// So many words in bytes. The promise that they are few is the caller's: of more than there can be, there is none.
+mi_inline size_t mi_words(size_t wsize) { return _mi_api_total(wsize, sizeof(void*)); }
+
 void* mi_malloc_small(size_t size) { return _mi_alloc(size); }
 void* mi_zalloc_small(size_t size) { return _mi_alloc_zero(size); }
+void* mi_wmalloc_small(size_t wsize) { return _mi_alloc(mi_words(wsize)); }
+void* mi_wzalloc_small(size_t wsize) { return _mi_alloc_zero(mi_words(wsize)); }
 void* mi_zallocn(size_t count, size_t size) { return _mi_alloc_zero(_mi_api_total(count, size)); }
 void* mi_mallocn(size_t count, size_t size) { return _mi_alloc(_mi_api_total(count, size)); }
 

@@ -58,6 +58,12 @@ MI_TEST(basic) {
   p = mi_zalloc_small(24);
   use_zero(p, 24);
   mi_free_small_nonnull(p);
+  p = mi_wmalloc_small(MI_SMALL_WSIZE_MAX);
+  use(p, MI_SMALL_SIZE_MAX, 5);
+  mi_free_small(p);
+  p = mi_wzalloc_small(3);
+  use_zero(p, 3 * sizeof(void*));
+  mi_free_small(p);
   p = mi_zallocn(4, 8);
   use_zero(p, 32);
   mi_free_small_local(p);

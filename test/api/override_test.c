@@ -157,6 +157,10 @@ MI_TEST(figures) {
   MI_CHECK_MSG(info.arena >= (size_t)BLOCKS * SIZE, "arena %zu", info.arena);
   MI_CHECK(info.uordblks + info.fordblks == info.arena && info.ordblks > 0);
 #endif
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  // The same in ints, as programs from before mallinfo2 ask.
+  const struct mallinfo old = mallinfo();
+  MI_CHECK_MSG(old.arena >= BLOCKS * SIZE, "arena %d", old.arena);
   char* text = NULL;
   size_t size = 0;
   FILE* const memory = open_memstream(&text, &size);
