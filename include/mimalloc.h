@@ -93,6 +93,55 @@ extern "C" {
 // mi_heap_t is a heap: a set of blocks that can be freed as a whole. It may be used by any thread.
 typedef struct mi_heap_s mi_heap_t;
 
+// MI_API_V2, defined before this header is included, gives a program that was written for version 2 of the interface the
+// types and argument orders that it knows: a number instead of an address for an arena, an address instead of a struct for
+// a sub-process, and threads' heaps that are heaps.
+#if defined(MI_API_V2)
+typedef mi_heap_t mi_theap_t;
+typedef int mi_arena_id_t;
+typedef void* mi_subproc_id_t;
+#else
+// mi_theap_t is what one thread has of a heap. It is for that thread only.
+typedef struct mi_theap_s mi_theap_t;
+
+// mi_arena_id_t names an arena: memory that was reserved in one piece. NULL (0 with MI_API_V2) stands for none.
+typedef void* mi_arena_id_t;
+
+// mi_subproc_id_t names a sub-process: threads with heaps that share no memory with those of other sub-processes.
+typedef struct mi_subproc_id_s {
+  void* _mi_subproc_id;
+} mi_subproc_id_t;
+#endif
+
+// mi_heap_area_t is what the visitor of a heap's blocks is told of the memory that they lie in.
+typedef struct mi_heap_area_s {
+  void* blocks;            // where the blocks begin
+  size_t reserved;         // bytes of address space
+  size_t committed;        // bytes that are in use or ready to be
+  size_t used;             // how many blocks are live
+  size_t block_size;       // bytes of a block that may be used
+  size_t full_block_size;  // bytes from one block to the next
+  union {
+    int heap_tag;     // the tag of the heap
+    void* reserved1;  // nothing, in version 3 of the interface
+  };
+} mi_heap_area_t;
+
+// mi_block_visit_fun receives an area, and then each live block of it; block is NULL the first time. It returns whether
+// to go on.
+typedef bool(mi_cdecl mi_block_visit_fun)(const mi_heap_t* heap, const mi_heap_area_t* area, void* block,
+                                          size_t block_size, void* arg);
+
+// mi_heap_visit_fun receives a heap and returns whether to go on.
+typedef bool(mi_cdecl mi_heap_visit_fun)(mi_heap_t* heap, void* arg);
+
+// mi_commit_fun_t makes size bytes at start usable (commit) or takes them back, sets *is_zero if they read as zeroes now
+// (is_zero may be NULL), and returns whether it could.
+typedef bool(mi_cdecl mi_commit_fun_t)(bool commit, void* start, size_t size, bool* is_zero, void* user_arg);
+
+// mi_deferred_free_fun frees what a program has put off freeing: all of it if forced. The heartbeat counts its calls.
+typedef void(mi_cdecl mi_deferred_free_fun)(bool force, unsigned long long heartbeat, void* arg);
+
 // mi_output_fun receives one piece of a message, zero-terminated, and the argument it was registered with.
 typedef void(mi_cdecl mi_output_fun)(const char* msg, void* arg);
 
@@ -757,10 +806,9 @@ mi_decl_nodiscard static inline void* mi_zalloc_csize(size_t size) mi_attr_noexc
 
 #if defined(__cplusplus)
 
-// mi_stl_allocator allocates for the containers of the C++ library, from the main heap. It has no state: any instance
-// frees what another allocated. It fails as mi_new.
+// What the allocators below have in common: their types, and members that C++20 dropped but containers of C++11 call.
 template <class T>
-struct mi_stl_allocator {
+struct _mi_stl_allocator_base {
   typedef T value_type;
   typedef std::size_t size_type;
   typedef std::ptrdiff_t difference_type;
@@ -771,6 +819,36 @@ struct mi_stl_allocator {
   typedef std::true_type propagate_on_container_copy_assignment;
   typedef std::true_type propagate_on_container_move_assignment;
   typedef std::true_type propagate_on_container_swap;
+
+  size_type max_size() const noexcept { return static_cast<size_type>(PTRDIFF_MAX) / sizeof(T); }
+  pointer address(reference x) const noexcept { return std::addressof(x); }
+  const_pointer address(const_reference x) const noexcept { return std::addressof(x); }
+  template <class U, class... Args>
+  void construct(U* p, Args&&... args) {
+    ::new (static_cast<void*>(p)) U(std::forward<Args>(args)...);
+  }
+  template <class U>
+  void destroy(U* p) noexcept {
+    p->~U();
+  }
+
+ protected:
+  // mi_new and its kin know no alignment that is below this one.
+  static constexpr bool is_over_aligned() { return alignof(T) > alignof(std::max_align_t); }
+  static void free_n(T* p, size_type count) noexcept {
+    if (is_over_aligned()) {
+      mi_free_size_aligned(p, count * sizeof(T), alignof(T));
+    } else {
+      mi_free_size(p, count * sizeof(T));
+    }
+  }
+};
+
+// mi_stl_allocator allocates for the containers of the C++ library, from the main heap. It has no state: any instance
+// frees what another allocated. It fails as mi_new.
+template <class T>
+struct mi_stl_allocator : public _mi_stl_allocator_base<T> {
+  typedef std::size_t size_type;
   typedef std::true_type is_always_equal;
   template <class U>
   struct rebind {
@@ -785,30 +863,12 @@ struct mi_stl_allocator {
   mi_stl_allocator select_on_container_copy_construction() const { return *this; }
 
   mi_decl_nodiscard T* allocate(size_type count, const void* = nullptr) {
-    if (alignof(T) <= alignof(std::max_align_t) || count > max_size()) {
+    if (!this->is_over_aligned() || count > this->max_size()) {
       return static_cast<T*>(mi_new_n(count, sizeof(T)));
     }
     return static_cast<T*>(mi_new_aligned(count * sizeof(T), alignof(T)));
   }
-  void deallocate(T* p, size_type count) noexcept {
-    if (alignof(T) <= alignof(std::max_align_t)) {
-      mi_free_size(p, count * sizeof(T));
-    } else {
-      mi_free_size_aligned(p, count * sizeof(T), alignof(T));
-    }
-  }
-
-  size_type max_size() const noexcept { return static_cast<size_type>(PTRDIFF_MAX) / sizeof(T); }
-  pointer address(reference x) const noexcept { return std::addressof(x); }
-  const_pointer address(const_reference x) const noexcept { return std::addressof(x); }
-  template <class U, class... Args>
-  void construct(U* p, Args&&... args) {
-    ::new (static_cast<void*>(p)) U(std::forward<Args>(args)...);
-  }
-  template <class U>
-  void destroy(U* p) noexcept {
-    p->~U();
-  }
+  void deallocate(T* p, size_type count) noexcept { this->free_n(p, count); }
 };
 
 template <class T, class U>
@@ -818,6 +878,116 @@ bool operator==(const mi_stl_allocator<T>&, const mi_stl_allocator<U>&) noexcept
 template <class T, class U>
 bool operator!=(const mi_stl_allocator<T>&, const mi_stl_allocator<U>&) noexcept {
   return false;
+}
+
+// The two allocators below hold a heap.
+#define MI_HAS_HEAP_STL_ALLOCATOR 1
+
+// What allocators that hold a heap have in common. Copies share the heap; so do copies for another type. The last of
+// those that share a heap of their own ends it.
+template <class T, bool is_destroyed>
+struct _mi_heap_stl_allocator_base : public _mi_stl_allocator_base<T> {
+  typedef std::size_t size_type;
+  typedef std::false_type is_always_equal;
+
+  mi_decl_nodiscard T* allocate(size_type count, const void* = nullptr) {
+    if (!this->is_over_aligned() || count > this->max_size()) {
+      return static_cast<T*>(mi_heap_alloc_new_n(heap.get(), count, sizeof(T)));
+    }
+    for (;;) {
+      void* const p = mi_heap_malloc_aligned(heap.get(), count * sizeof(T), alignof(T));
+      if (p != nullptr) return static_cast<T*>(p);
+      const std::new_handler handler = std::get_new_handler();
+      // A product that overflows throws std::bad_alloc, without a throw here: programs may forbid exceptions.
+      if (handler == nullptr) return static_cast<T*>(mi_new_n(SIZE_MAX, 2));
+      handler();
+    }
+  }
+  void deallocate(T* p, size_type count) noexcept {
+    if (!is_destroyed) this->free_n(p, count);
+  }
+
+  // Whether what one allocates the other can free: whether they hold the same heap.
+  template <class U>
+  bool is_equal(const _mi_heap_stl_allocator_base<U, is_destroyed>& other) const noexcept {
+    return heap == other.heap;
+  }
+
+ protected:
+  template <class U, bool d>
+  friend struct _mi_heap_stl_allocator_base;
+
+  static mi_heap_t* checked(mi_heap_t* h) { return h != nullptr ? h : static_cast<mi_heap_t*>(mi_new_n(SIZE_MAX, 2)); }
+  static void end(mi_heap_t* h) { is_destroyed ? mi_heap_destroy(h) : mi_heap_delete(h); }
+  static void keep(mi_heap_t*) {}
+
+  _mi_heap_stl_allocator_base() : heap(checked(mi_heap_new()), end) {}
+  explicit _mi_heap_stl_allocator_base(mi_heap_t* h) : heap(h, keep) {}
+  // Copies only: an allocator that was moved from must still be equal to what it was.
+  _mi_heap_stl_allocator_base(const _mi_heap_stl_allocator_base&) noexcept = default;
+  _mi_heap_stl_allocator_base& operator=(const _mi_heap_stl_allocator_base&) noexcept = default;
+  template <class U>
+  explicit _mi_heap_stl_allocator_base(const _mi_heap_stl_allocator_base<U, is_destroyed>& other) noexcept
+      : heap(other.heap) {}
+
+  std::shared_ptr<mi_heap_t> heap;
+};
+
+// mi_heap_stl_allocator allocates for the containers of the C++ library from a heap: one given to it, which it does not
+// end and which must outlive it, or else a new one, which ends with the last copy as by mi_heap_delete. It fails as
+// mi_new; so does the making of a heap.
+template <class T>
+struct mi_heap_stl_allocator : public _mi_heap_stl_allocator_base<T, false> {
+  template <class U>
+  struct rebind {
+    typedef mi_heap_stl_allocator<U> other;
+  };
+
+  mi_heap_stl_allocator() = default;
+  mi_heap_stl_allocator(mi_heap_t* hp) : _mi_heap_stl_allocator_base<T, false>(hp) {}
+  mi_heap_stl_allocator(const mi_heap_stl_allocator&) noexcept = default;
+  mi_heap_stl_allocator& operator=(const mi_heap_stl_allocator&) noexcept = default;
+  template <class U>
+  mi_heap_stl_allocator(const mi_heap_stl_allocator<U>& other) noexcept
+      : _mi_heap_stl_allocator_base<T, false>(other) {}
+  mi_heap_stl_allocator select_on_container_copy_construction() const { return *this; }
+};
+
+template <class T, class U>
+bool operator==(const mi_heap_stl_allocator<T>& a, const mi_heap_stl_allocator<U>& b) noexcept {
+  return a.is_equal(b);
+}
+template <class T, class U>
+bool operator!=(const mi_heap_stl_allocator<T>& a, const mi_heap_stl_allocator<U>& b) noexcept {
+  return !a.is_equal(b);
+}
+
+// mi_heap_destroy_stl_allocator is mi_heap_stl_allocator that frees nothing one by one: its own heap is destroyed with
+// the last copy, as by mi_heap_destroy, and all blocks with it. With a heap given to it, that is left to the giver.
+template <class T>
+struct mi_heap_destroy_stl_allocator : public _mi_heap_stl_allocator_base<T, true> {
+  template <class U>
+  struct rebind {
+    typedef mi_heap_destroy_stl_allocator<U> other;
+  };
+
+  mi_heap_destroy_stl_allocator() = default;
+  mi_heap_destroy_stl_allocator(mi_heap_t* hp) : _mi_heap_stl_allocator_base<T, true>(hp) {}
+  mi_heap_destroy_stl_allocator(const mi_heap_destroy_stl_allocator&) noexcept = default;
+  mi_heap_destroy_stl_allocator& operator=(const mi_heap_destroy_stl_allocator&) noexcept = default;
+  template <class U>
+  mi_heap_destroy_stl_allocator(const mi_heap_destroy_stl_allocator<U>& other) noexcept
+      : _mi_heap_stl_allocator_base<T, true>(other) {}
+  mi_heap_destroy_stl_allocator select_on_container_copy_construction() const { return *this; }
+};
+
+template <class T, class U>
+bool operator==(const mi_heap_destroy_stl_allocator<T>& a, const mi_heap_destroy_stl_allocator<U>& b) noexcept {
+  return a.is_equal(b);
+}
+template <class T, class U>
+bool operator!=(const mi_heap_destroy_stl_allocator<T>& a, const mi_heap_destroy_stl_allocator<U>& b) noexcept {
+  return !a.is_equal(b);
 }
 
 #endif  // __cplusplus
