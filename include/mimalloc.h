@@ -148,6 +148,9 @@ typedef void(mi_cdecl mi_output_fun)(const char* msg, void* arg);
 // mi_error_fun receives an error code of errno.h and the argument it was registered with.
 typedef void(mi_cdecl mi_error_fun)(int err, void* arg);
 
+// mi_deferred_free_fun frees what a program has put off freeing; see mi_register_deferred_free.
+typedef void(mi_cdecl mi_deferred_free_fun)(bool force, unsigned long long heartbeat, void* arg);
+
 // ---- Basic allocation ----
 
 // MI_SMALL_SIZE_MAX is the largest size the *_small functions take; MI_SMALL_WSIZE_MAX is the same in words.
@@ -652,8 +655,16 @@ mi_decl_export bool mi_check_owned(const void* p) mi_attr_noexcept;
 // mi_is_redirected tells whether the program's calls of malloc arrive at this allocator.
 mi_decl_nodiscard mi_decl_export bool mi_is_redirected(void) mi_attr_noexcept;
 
-// mi_register_output makes out the receiver of all messages; NULL stands for standard error. out must not allocate. Not for
-// signal handlers.
+// mi_register_deferred_free registers a function that frees what the program has put off freeing; NULL unregisters it. A
+// thread calls it from its own allocations, once for every 100 or so that are off the fast path, before it takes memory; from
+// mi_collect and mi_heap_collect; and, with force true, from mi_collect(true) and when memory runs out: then it should free
+// all that it can. heartbeat is 1 at a thread's first call and grows by 1 at each. The function may allocate and free, and
+// is not called from inside itself; it must not end the heap that is allocated from, nor the thread. Threads call it at the
+// same time. Not for signal handlers.
+mi_decl_export void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) mi_attr_noexcept;
+
+// mi_register_output makes out the receiver of all messages; NULL stands for standard error. The first function that is
+// registered also gets what was written before, as far as it fits in 16 KiB. out must not allocate. Not for signal handlers.
 mi_decl_export void mi_register_output(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
 // mi_register_error makes fun the first to learn of an error, before its message: EAGAIN for a double free, EFAULT for
@@ -684,40 +695,80 @@ mi_decl_export void mi_thread_stats_print_out(mi_output_fun* out, void* arg) mi_
 // mi_option_t names an option. Its value is a long, in the unit named here; the environment variable MIMALLOC_<NAME>
 // sets it at the start of the process. The numbers are part of the binary interface.
 typedef enum mi_option_e {
-  mi_option_show_errors = 0,                     // write messages of errors and warnings
-  mi_option_show_stats = 1,                      // write statistics at exit
-  mi_option_verbose = 2,                         // write what is being done; 2 and above: in detail
-  mi_option_arena_eager_commit = 4,              // commit arenas at once: 0 no, 1 yes, 2 where the system overcommits
-  mi_option_purge_decommits = 5,                 // purge by giving memory back (1) or by marking it unused (0)
-  mi_option_purge_delay = 15,                    // milliseconds until unused memory is purged; 0 at once, -1 never
-  mi_option_max_errors = 19,                     // so many error messages at most; -1 no limit
-  mi_option_max_warnings = 20,                   // so many warnings at most; -1 no limit
-  mi_option_destroy_on_exit = 22,                // release all memory at exit
-  mi_option_arena_reserve = 23,                  // KiB of address space to reserve at a time
-  mi_option_generic_collect = 34,                // collect after so many slow allocations of a thread
-  mi_option_page_reclaim_on_free = 35,           // take a full page over when freeing into it: 1, 0 only one's own, -1 never
-  mi_option_page_full_retain = 36,               // so many full pages stay with their thread in each size class
-  mi_option_page_max_candidates = 37,            // so many pages are compared when one to allocate from is looked for
-  mi_option_page_cross_thread_max_reclaim = 42,  // take over others' pages up to so many of a size class
-  mi_option_allow_thp = 43,                      // let the system use transparent huge pages
-  mi_option_minimal_purge_size = 44,             // KiB that are purged at least; 0 the system's page size
-  mi_option_arena_max_object_size = 45,          // KiB of the largest block that is placed in an arena
-  mi_option_on_violation = 64,                   // 0 abort, 1 report, 2 ignore: what follows the report of bad use
-  mi_option_guard_pages = 65,                    // 0 none, 1 the cheapest means the system has, 2 by mappings only
-  mi_option_checked_copies = 66,                 // check memcpy and its kin against the bounds of blocks; read at start
-  mi_option_quarantine_blocks = 70,              // freed blocks of a class that wait in a thread; 0 none
-  mi_option_quarantine_size = 71,                // KiB that they have at most; 0 none
-  mi_option_family_check = 80,                   // 0 as on_violation, 1 report, 2 ignore: a free by another family
-  mi_option_backtrace = 90,                      // so many calls are listed below a report of bad use
-  mi_option_show_hardening = 91,                 // write which mitigations are active when the process starts
-  _mi_option_last = 92,
+  mi_option_show_errors = 0,                       // write messages of errors and warnings
+  mi_option_show_stats = 1,                        // write statistics at exit
+  mi_option_verbose = 2,                           // write what is being done; 2 and above: in detail
+  mi_option_deprecated_eager_commit = 3,           // no effect
+  mi_option_arena_eager_commit = 4,                // commit arenas at once: 0 no, 1 yes, 2 where the system overcommits
+  mi_option_purge_decommits = 5,                   // purge by giving memory back (1) or by marking it unused (0)
+  mi_option_deprecated_segment_cache = 10,         // no effect
+  mi_option_deprecated_page_reset = 11,            // no effect
+  mi_option_deprecated_abandoned_page_purge = 12,  // no effect
+  mi_option_deprecated_segment_reset = 13,         // no effect
+  mi_option_deprecated_eager_commit_delay = 14,    // no effect
+  mi_option_purge_delay = 15,                      // milliseconds until unused memory is purged; 0 at once, -1 never
+  mi_option_os_tag = 18,                           // no effect but on macOS
+  mi_option_max_errors = 19,                       // so many error messages at most; -1 no limit
+  mi_option_max_warnings = 20,                     // so many warnings at most; -1 no limit
+  mi_option_deprecated_max_segment_reclaim = 21,   // no effect
+  mi_option_destroy_on_exit = 22,                  // release all memory at exit
+  mi_option_arena_reserve = 23,                    // KiB of address space to reserve at a time
+  mi_option_deprecated_purge_extend_delay = 25,    // no effect
+  mi_option_retry_on_oom = 27,                     // milliseconds to try again for when there is no memory
+  mi_option_deprecated_visit_abandoned = 28,       // no effect: abandoned blocks can always be visited
+  mi_option_guarded_min = 29,                      // no effect yet
+  mi_option_guarded_max = 30,                      // no effect yet
+  mi_option_unsafe_guarded_precise = 31,           // no effect yet
+  mi_option_guarded_sample_rate = 32,              // no effect yet
+  mi_option_guarded_sample_seed = 33,              // no effect yet
+  mi_option_generic_collect = 34,                  // collect after so many slow allocations of a thread
+  mi_option_page_reclaim_on_free = 35,             // take a full page over when freeing into it: 1, 0 only one's own, -1 never
+  mi_option_page_full_retain = 36,                 // so many full pages stay with their thread in each size class
+  mi_option_page_max_candidates = 37,              // so many pages are compared when one to allocate from is looked for
+  mi_option_page_max_reclaim = 41,                 // take over one's own pages up to so many of a size class; -1 no limit
+  mi_option_page_cross_thread_max_reclaim = 42,    // take over others' pages up to so many of a size class
+  mi_option_allow_thp = 43,                        // let the system use transparent huge pages
+  mi_option_arena_purge_min_size = 44,             // KiB that are purged at least; 0 the system's page size
+  mi_option_arena_max_object_size = 45,            // KiB of the largest block that is placed in an arena
+  mi_option_stats_merge_on_collect = 47,           // no effect
+  mi_option_profile_alloc_interval = 48,           // no effect yet, like the next three
+  mi_option_profile_inuse_interval = 49,
+  mi_option_profile_time_interval = 50,
+  mi_option_profile_sample_rate = 51,
+  mi_option_stats_merge_threshold = 52,  // no effect
+  mi_option_prof = 54,                   // no effect yet, like the next six
+  mi_option_prof_sample_rate = 55,
+  mi_option_prof_bt_max = 56,
+  mi_option_prof_accum = 57,
+  mi_option_prof_seed = 58,
+  mi_option_prof_max_bytes = 59,
+  mi_option_memory_events = 60,
+  mi_option_purge_zeroes = 61,                 // no effect
+  mi_option_on_violation = 64,                 // 0 abort, 1 report, 2 ignore: what follows the report of bad use
+  mi_option_guard_pages = 65,                  // 0 none, 1 the cheapest means the system has, 2 by mappings only
+  mi_option_checked_copies = 66,               // check memcpy and its kin against the bounds of blocks; read at start
+  mi_option_quarantine_blocks = 70,            // freed blocks of a class that wait in a thread; 0 none
+  mi_option_quarantine_size = 71,              // KiB that they have at most; 0 none
+  mi_option_family_check = 80,                 // 0 as on_violation, 1 report, 2 ignore: a free by another family
+  mi_option_backtrace = 90,                    // so many calls are listed below a report of bad use
+  mi_option_show_hardening = 91,               // write which mitigations are active when the process starts
+  mi_option_target_segments_per_thread = 100,  // no effect
+  _mi_option_last = 101,
 
-  // Other names of the same options.
+  // Other names of the same options: older ones.
+  mi_option_eager_commit = mi_option_deprecated_eager_commit,
   mi_option_eager_region_commit = mi_option_arena_eager_commit,
   mi_option_reset_decommits = mi_option_purge_decommits,
+  mi_option_abandoned_page_purge = mi_option_deprecated_abandoned_page_purge,
+  mi_option_abandoned_page_reset = mi_option_deprecated_abandoned_page_purge,
+  mi_option_eager_commit_delay = mi_option_deprecated_eager_commit_delay,
   mi_option_reset_delay = mi_option_purge_delay,
+  mi_option_max_segment_reclaim = mi_option_deprecated_max_segment_reclaim,
+  mi_option_purge_extend_delay = mi_option_deprecated_purge_extend_delay,
+  mi_option_visit_abandoned = mi_option_deprecated_visit_abandoned,
+  mi_option_guarded_precise = mi_option_unsafe_guarded_precise,
   mi_option_abandoned_reclaim_on_free = mi_option_page_reclaim_on_free,
-  mi_option_arena_purge_min_size = mi_option_minimal_purge_size
+  mi_option_minimal_purge_size = mi_option_arena_purge_min_size
 } mi_option_t;
 
 // For all functions: a number that is no option reads 0 and cannot be set. An option changed while other threads run

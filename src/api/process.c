@@ -5,6 +5,7 @@
 #include "src/api/api.h"
 #include "src/heap/process.h"
 #include "src/prim/prim.h"
+#include "src/sys/deferred.h"
 #include "src/sys/log.h"
 #include "src/sys/stats.h"
 
@@ -48,6 +49,10 @@ bool mi_is_redirected(void) {
   free(p);
   errno = saved_errno;
   return redirected;
+}
+
+void mi_register_deferred_free(mi_deferred_free_fun* deferred_free, void* arg) {
+  _mi_deferred_register(deferred_free, arg);
 }
 
 void mi_register_output(mi_output_fun* out, void* arg) { _mi_log_register_output(out, arg); }

@@ -151,14 +151,15 @@ void _mi_page_abandon(mi_page_t* page) {
 // never allocates would keep memory from those who do.
 static bool mi_page_should_reclaim(const mi_page_t* page, const mi_theap_t* theap) {
   const long reclaim = _mi_option_get(mi_option_page_reclaim_on_free);
+  const mi_page_queue_t* const queue = &theap->queues[page->bin];
   if (page->last_tid == theap->tid) {
-    return reclaim >= 0;
+    const long max = _mi_option_get(mi_option_page_max_reclaim);
+    return reclaim >= 0 && (max < 0 || (long)queue->count < max);
   }
   // Another heap than the main one may end at this moment; its pages then move to where this thread would not put them.
   if (mi_atomic_load_relaxed(&theap->heap) != &_mi_heap_main_instance) {
     return false;
   }
-  const mi_page_queue_t* const queue = &theap->queues[page->bin];
   return reclaim > 0 && queue->first != NULL &&
       (long)queue->count < _mi_option_get(mi_option_page_cross_thread_max_reclaim);
 }

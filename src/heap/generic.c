@@ -15,6 +15,7 @@
 #include "src/prim/prim.h"
 #include "src/region/arena-guard.h"
 #include "src/region/arena-quarantine.h"
+#include "src/sys/deferred.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
 #include "src/sys/stats.h"
@@ -29,6 +30,8 @@ enum {
   MI_TICK_BUSY_MS = 4,
   // So many slow calls in a row that are closer make a thread busy.
   MI_TICK_BUSY_CALLS = 8,
+  // About a millisecond between two tries to get memory that the system does not have.
+  MI_RETRY_YIELDS = 16,
 };
 
 // Time
@@ -319,6 +322,30 @@ static void* mi_late_alloc(const mi_request_t* request) {
   return p;
 }
 
+// What this thread and the process keep for reuse may be just what is missing.
+static void* mi_theap_try_after_collect(mi_theap_t* theap, const mi_request_t* request) {
+  _mi_theap_collect(theap, true);
+  _mi_arena_held_release();
+  _mi_arenas_purge(0, true);
+  _mi_arena_drop_free_guards();
+  return mi_theap_try_alloc(theap, request);
+}
+
+// Goes on trying, as others may give memory back, for the time of option retry_on_oom. The number of tries is limited as
+// well, for systems without a clock.
+static void* mi_theap_retry(mi_theap_t* theap, const mi_request_t* request) {
+  const long wait = _mi_option_get(mi_option_retry_on_oom);
+  const int64_t start = _mi_prim_clock_ms();
+  void* p = NULL;
+  for (long i = 0; p == NULL && i < wait && _mi_prim_clock_ms() - start < wait; i++) {
+    for (int k = 0; k < MI_RETRY_YIELDS; k++) {
+      _mi_prim_yield();
+    }
+    p = mi_theap_try_after_collect(theap, request);
+  }
+  return p;
+}
+
 static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) {
   const size_t size = request->size;
   if (mi_unlikely(size > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE || request->align > MI_ALLOC_SIZE_MAX - size)) {
@@ -329,18 +356,18 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
     void* const p = mi_late_alloc(request);
     return p != NULL ? p : mi_out_of_memory(size);
   }
+  _mi_deferred_tick();
   if (mi_unlikely(++theap->slow_calls >= (uint32_t)_mi_option_get(mi_option_generic_collect))) {
     theap->slow_calls = 0;
     _mi_theap_collect(theap, false);
   }
   void* p = mi_theap_try_alloc(theap, request);
   if (mi_unlikely(p == NULL)) {
-    // What this thread keeps for reuse may be just what is missing.
-    _mi_theap_collect(theap, true);
-    _mi_arena_held_release();
-    _mi_arenas_purge(0, true);
-    _mi_arena_drop_free_guards();
-    p = mi_theap_try_alloc(theap, request);
+    _mi_deferred_free(true);
+    p = mi_theap_try_after_collect(theap, request);
+    if (p == NULL) {
+      p = mi_theap_retry(theap, request);
+    }
   }
   return p != NULL ? p : mi_out_of_memory(size);
 }

@@ -13,6 +13,7 @@
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
+#include "src/sys/deferred.h"
 #include "src/sys/stats.h"
 
 mi_heap_t _mi_heap_main_instance = {.id = 1};
@@ -257,6 +258,7 @@ bool _mi_heaps_destroy_all(bool unloaded) {
 }
 
 void _mi_heap_collect(mi_heap_t* heap, bool force) {
+  _mi_deferred_free(force);
   mi_theap_t* const theap = heap == NULL ? _mi_tls.own : _mi_theap_find(heap);
   if (theap != NULL) {
     _mi_theap_collect(theap, force);

@@ -12,6 +12,7 @@
 #include "src/prim/prim.h"
 #include "src/region/arena-quarantine.h"
 #include "src/region/meta.h"
+#include "src/sys/deferred.h"
 #include "src/sys/hardening.h"
 #include "src/sys/lock.h"
 #include "src/sys/log.h"
@@ -144,6 +145,7 @@ static void mi_theap_collect_forced(mi_theap_t* theap) { _mi_theap_collect(theap
 static void mi_theap_collect_gently(mi_theap_t* theap) { _mi_theap_collect(theap, false); }
 
 void _mi_collect(bool force) {
+  _mi_deferred_free(force);
   while (force && _mi_orphans_adopt()) {
   }
   _mi_thread_each_theap(force ? &mi_theap_collect_forced : &mi_theap_collect_gently);

@@ -116,9 +116,9 @@ void _mi_prim_wipe_on_fork(void* addr, size_t size);
 int64_t _mi_prim_clock_ms(void);
 
 // _mi_prim_getenv looks up an environment variable, letters in upper and lower case alike. 1: the value and its zero are in
-// `buf`; 0: it is not set, or does not fit in `size` bytes, or the process is a secure execution; -1: the environment
-// is not there yet, ask again later. `buf` holds the empty string unless the result is 1; `size` is not 0. Not to be called
-// while another thread changes the environment.
+// `buf`; 2: so is its beginning, as it does not fit in `size` bytes; 0: it is not set, or the process is a secure execution;
+// -1: the environment is not there yet, ask again later. `buf` holds the empty string if the result is neither 1 nor 2;
+// `size` is not 0. Not to be called while another thread changes the environment.
 int _mi_prim_getenv(const char* name, char* buf, size_t size);
 
 // _mi_prim_env_name copies the name of the environment's variable number `index`, from 0 on, cut at `size` bytes with its

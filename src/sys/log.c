@@ -1,10 +1,12 @@
 // Owns: the registered functions, message building, the caps on messages, and the end of a failed assertion.
-// May include: base, prim, sys/options.h, sys/sealed.h, sys/report.h.
+// May include: base, prim, sys/options.h, sys/sealed.h, sys/sink.h, sys/report.h.
 // Called by: through log.h and base/assert.h.
-// Invariants: a registered function and its argument are always read as the pair that was registered.
+// Invariants: what is written while no function is registered is kept for the first one, as far as there is room; nothing
+// waits for it.
 #include "src/sys/log.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "src/base/assert.h"
 #include "src/base/atomic.h"
@@ -13,6 +15,7 @@
 #include "src/sys/options.h"
 #include "src/sys/report.h"
 #include "src/sys/sealed.h"
+#include "src/sys/sink.h"
 
 // Registered functions
 
@@ -20,43 +23,65 @@
 static mi_thread_local bool mi_inside_output;
 static mi_thread_local bool mi_inside_error;
 
-static void mi_sink_register(mi_sink_t* sink, uintptr_t fun, uintptr_t arg) {
-  // One thread at a time is past this.
-  if (!_mi_sealed_open("the registered function")) {
-    return;
-  }
-  const uint32_t next = mi_atomic_load_relaxed(&sink->current) + 1;
-  // Release: a reader that meets these too early, in a slot it still reads, also sees that `current` has gone on.
-  mi_atomic_store_release(&sink->slots[next % MI_SINK_SLOTS].fun, fun);
-  mi_atomic_store_release(&sink->slots[next % MI_SINK_SLOTS].arg, arg);
-  // Release: pairs with the acquire in mi_sink_read, which then finds the pair complete.
-  mi_atomic_store_release(&sink->current, next);
-  _mi_sealed_close();
+static void mi_call_output(mi_output_fun* out, void* arg, const char* text) {
+  const int saved = errno;
+  mi_inside_output = true;
+  out(text, arg);
+  mi_inside_output = false;
+  errno = saved;
 }
 
-static uintptr_t mi_sink_read(mi_sink_t* sink, uintptr_t* arg) {
-  for (;;) {
-    const uint32_t current = mi_atomic_load_acquire(&sink->current);
-    const uintptr_t fun = mi_atomic_load_acquire(&sink->slots[current % MI_SINK_SLOTS].fun);
-    *arg = mi_atomic_load_acquire(&sink->slots[current % MI_SINK_SLOTS].arg);
-    // The slot is written again only after SLOTS - 1 further registrations.
-    if (mi_atomic_load_relaxed(&sink->current) - current < MI_SINK_SLOTS - 1) {
-      return fun;
+// What was written while no function was registered, for the first one that is: the messages of the start, which come before
+// a program can register any. Each is a word with its length, which is stored last, and its text with the zero.
+static struct {
+  _Atomic(bool) closed;
+  _Atomic(uint32_t) used;
+  _Atomic(uint32_t) words[MI_LOG_KEPT_SIZE / sizeof(uint32_t)];
+} mi_log_kept;
+
+static char* mi_log_kept_text(uint32_t at) { return (char*)(uintptr_t)&mi_log_kept.words[at + 1]; }
+
+static uint32_t mi_log_kept_words(size_t len) { return 1 + (uint32_t)(len / sizeof(uint32_t) + 1); }
+
+static void mi_log_keep(const char* text, size_t len) {
+  const uint32_t count = MI_LOG_KEPT_SIZE / sizeof(uint32_t);
+  const uint32_t needed = mi_log_kept_words(len);
+  uint32_t at = mi_atomic_load_relaxed(&mi_log_kept.used);
+  do {
+    if (mi_atomic_load_relaxed(&mi_log_kept.closed) || needed > count - at) {
+      return;
     }
+  } while (!mi_atomic_cas_weak_acq_rel(&mi_log_kept.used, &at, at + needed));
+  memcpy(mi_log_kept_text(at), text, len);
+  // Release: who sees the length sees the text.
+  mi_atomic_store_release(&mi_log_kept.words[at], (uint32_t)len);
+}
+
+// A text that another thread is just writing, and what comes behind it, is left out: it is on stderr.
+static void mi_log_hand_over(mi_output_fun* out, void* arg) {
+  if (mi_atomic_exchange_acq_rel(&mi_log_kept.closed, true)) {
+    return;
+  }
+  const uint32_t used = mi_atomic_load_relaxed(&mi_log_kept.used);
+  uint32_t len;
+  for (uint32_t at = 0; at < used && (len = mi_atomic_load_acquire(&mi_log_kept.words[at])) != 0; at += mi_log_kept_words(len)) {
+    mi_call_output(out, arg, mi_log_kept_text(at));
   }
 }
 
 void _mi_log_register_output(mi_output_fun* out, void* arg) {
-  mi_sink_register(&_mi_settings.output, (uintptr_t)out, (uintptr_t)arg);
+  if (_mi_sink_register(&_mi_settings.output, (uintptr_t)out, (uintptr_t)arg) && out != NULL) {
+    mi_log_hand_over(out, arg);
+  }
 }
 
 void _mi_log_register_error(mi_error_fun* fun, void* arg) {
-  mi_sink_register(&_mi_settings.error, (uintptr_t)fun, (uintptr_t)arg);
+  (void)_mi_sink_register(&_mi_settings.error, (uintptr_t)fun, (uintptr_t)arg);
 }
 
 void _mi_log_call_error(int err) {
   uintptr_t arg;
-  const uintptr_t fun = mi_sink_read(&_mi_settings.error, &arg);
+  const uintptr_t fun = _mi_sink_read(&_mi_settings.error, &arg);
   if (fun == 0 || mi_inside_error) {
     return;
   }
@@ -67,24 +92,19 @@ void _mi_log_call_error(int err) {
   errno = saved;
 }
 
-static void mi_call_output(mi_output_fun* out, void* arg, const char* text) {
-  const int saved = errno;
-  mi_inside_output = true;
-  out(text, arg);
-  mi_inside_output = false;
-  errno = saved;
-}
-
 bool _mi_log_has_output(void) {
   uintptr_t arg;
-  return mi_sink_read(&_mi_settings.output, &arg) != 0 && !mi_inside_output;
+  return _mi_sink_read(&_mi_settings.output, &arg) != 0 && !mi_inside_output;
 }
 
 void _mi_log_write(const char* line, size_t len) {
   uintptr_t arg;
-  const uintptr_t fun = mi_sink_read(&_mi_settings.output, &arg);
+  const uintptr_t fun = _mi_sink_read(&_mi_settings.output, &arg);
   if (fun == 0 || mi_inside_output) {
     _mi_prim_write_stderr(line, len);
+    if (fun == 0) {
+      mi_log_keep(line, len);
+    }
   } else {
     mi_call_output((mi_output_fun*)fun, (void*)arg, line);
   }

@@ -13,6 +13,9 @@
 // A message, prefix and end included, is cut at this length; its buffer is on the stack.
 enum { MI_LOG_LINE_MAX = 512 };
 
+// So many bytes of what was written before a function was registered are kept for it.
+enum { MI_LOG_KEPT_SIZE = 16 * 1024 };
+
 // Each ends its text with \n itself, except where said. The prefix is the profile's name, a colon and a space.
 
 // Always, with the prefix.
@@ -37,7 +40,8 @@ mi_cold void _mi_log_error(const char* fmt, ...) mi_printf_like(1, 2);
 // To `out`, or to the registered output when it is NULL; no prefix. For tables.
 mi_cold void _mi_log_print_to(mi_output_fun* out, void* arg, const char* fmt, ...) mi_printf_like(3, 4);
 
-// Registers where messages go; NULL restores stderr. Any thread, any time; a message under way may still use the old one.
+// Registers where messages go; NULL restores stderr. Any thread, any time; a message under way may still use the old one. The
+// first function also gets, at once, what was written so far, as far as it was kept.
 void _mi_log_register_output(mi_output_fun* out, void* arg);
 
 // Registers who is told of error numbers; NULL: nobody.

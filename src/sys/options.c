@@ -5,6 +5,7 @@
 #include "src/sys/options.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "src/base/geometry.h"
 #include "src/prim/prim.h"
@@ -12,18 +13,19 @@
 
 typedef struct mi_option_row_s {
   const char* name;
-  const char* old_name;  // "" when there is none
+  const char* old_names;  // separated by one space, "" when there are none
   mi_option_kind_t kind;
+  mi_option_effect_t effect;
 } mi_option_row_t;
 
 // A number without a row has a NULL name.
 static const mi_option_row_t mi_option_rows[_mi_option_last] = {
-#define OPTION(number, name, default, kind, old_name, documentation) [number] = {#name, old_name, MI_OPTION_##kind},
+#define OPTION(number, name, default, kind, effect, old_names, documentation) [number] = {#name, old_names, MI_OPTION_##kind, MI_OPTION_##effect},
 #include "policy/options.def"
 #undef OPTION
 };
 
-#define OPTION(number, name, default, kind, old_name, documentation) \
+#define OPTION(number, name, default, kind, effect, old_names, documentation) \
   _Static_assert((number) == (int)mi_option_##name, "options.def and mi_option_t number " #name " differently");
 #include "policy/options.def"
 #undef OPTION
@@ -33,6 +35,9 @@ enum { MI_OPTION_BY_NOBODY,
        MI_OPTION_BY_DEFAULT,
        MI_OPTION_BY_ENVIRONMENT,
        MI_OPTION_BY_PROGRAM };
+
+// Of a name and its zero; a longer name of the environment is none of ours.
+enum { MI_OPTION_NAME_SIZE = 48 };
 
 static bool mi_option_exists(mi_option_t option) {
   return (unsigned)option < (unsigned)_mi_option_last && mi_option_rows[option].name != NULL;
@@ -89,10 +94,13 @@ const char* _mi_option_name(mi_option_t option) {
 }
 
 void _mi_options_print(mi_output_fun* out, void* arg) {
+  static const char* const setters[] = {"default", "the program's default", "environment", "program"};
   for (size_t i = 0; i < _mi_option_last; i++) {
-    if (mi_option_rows[i].name != NULL) {
-      _mi_log_print_to(out, arg, "option '%s': %ld%s\n", mi_option_rows[i].name, _mi_option_get((mi_option_t)i),
-                       mi_option_rows[i].kind == MI_OPTION_KIB ? " KiB" : "");
+    const mi_option_row_t* const row = &mi_option_rows[i];
+    if (row->name != NULL) {
+      _mi_log_print_to(out, arg, "option '%s': %ld%s (%s%s)\n", row->name, _mi_option_get((mi_option_t)i),
+                       row->kind == MI_OPTION_KIB ? " KiB" : "", setters[mi_option_setter((mi_option_t)i)],
+                       row->effect == MI_OPTION_WORKS ? "" : ", no effect");
     }
   }
 }
@@ -110,9 +118,35 @@ static bool mi_same_word(const char* a, const char* b) {
   return *a == 0 && *b == 0;
 }
 
+// Copies the word that begins at `names`, cut at the size, and returns where the next one begins; NULL behind the last.
+static const char* mi_next_name(const char* names, char* name, size_t size) {
+  if (*names == 0) {
+    return NULL;
+  }
+  size_t n = 0;
+  for (; *names != 0 && *names != ' '; names++) {
+    if (n < size - 1) {
+      name[n++] = *names;
+    }
+  }
+  name[n] = 0;
+  return names + (*names == ' ');
+}
+
+static bool mi_is_old_name(const char* name, const char* old_names) {
+  char old[MI_OPTION_NAME_SIZE];
+  while ((old_names = mi_next_name(old_names, old, sizeof(old))) != NULL) {
+    if (mi_same_word(name, old)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool _mi_option_find(const char* name, mi_option_t* option) {
   for (size_t i = 0; i < _mi_option_last; i++) {
-    if (mi_option_rows[i].name != NULL && mi_same_word(name, mi_option_rows[i].name)) {
+    if (mi_option_rows[i].name != NULL &&
+        (mi_same_word(name, mi_option_rows[i].name) || mi_is_old_name(name, mi_option_rows[i].old_names))) {
       *option = (mi_option_t)i;
       return true;
     }
@@ -210,45 +244,55 @@ bool _mi_option_parse(const char* text, mi_option_kind_t kind, long* value) {
 
 // The environment
 
-enum { MI_ENV_NAME_SIZE = 64,
+enum { MI_ENV_NAME_SIZE = sizeof("MIMALLOC_") + MI_OPTION_NAME_SIZE,
        MI_ENV_TEXT_SIZE = 64 };
 
 static const char mi_env_prefix[] = "MIMALLOC_";
 
-static void mi_env_name(char name[MI_ENV_NAME_SIZE], const char* option_name) {
-  size_t n = 0;
-  for (const char* c = mi_env_prefix; *c != 0; c++) {
-    name[n++] = *c;
-  }
+// What the environment says of an option.
+typedef struct mi_env_entry_s {
+  char name[MI_ENV_NAME_SIZE];  // of the variable
+  char text[MI_ENV_TEXT_SIZE];
+  bool is_old;  // the name is an old one
+  bool is_cut;  // the text did not fit
+} mi_env_entry_t;
+
+static bool mi_env_look_up(const char* option_name, bool is_old, mi_env_entry_t* entry) {
+  size_t n = sizeof(mi_env_prefix) - 1;
+  memcpy(entry->name, mi_env_prefix, n);
   for (const char* c = option_name; *c != 0 && n < MI_ENV_NAME_SIZE - 1; c++) {
-    name[n++] = mi_upper(*c);
+    entry->name[n++] = mi_upper(*c);
   }
-  name[n] = 0;
+  entry->name[n] = 0;
+  const int found = _mi_prim_getenv(entry->name, entry->text, MI_ENV_TEXT_SIZE);
+  entry->is_old = is_old;
+  entry->is_cut = found == 2;
+  return found > 0;
 }
 
-// What the environment says of an option, under its name or else its old one. `name` is what was looked up last.
-static bool mi_env_read(const mi_option_row_t* row, char name[MI_ENV_NAME_SIZE], char text[MI_ENV_TEXT_SIZE],
-                        bool* is_old) {
-  *is_old = false;
-  mi_env_name(name, row->name);
-  if (_mi_prim_getenv(name, text, MI_ENV_TEXT_SIZE) == 1) {
+// Under the option's name, or else the first of its old ones that is set.
+static bool mi_env_read(const mi_option_row_t* row, mi_env_entry_t* entry) {
+  if (mi_env_look_up(row->name, false, entry)) {
     return true;
   }
-  if (row->old_name[0] == 0) {
-    return false;
+  char old[MI_OPTION_NAME_SIZE];
+  const char* names = row->old_names;
+  while ((names = mi_next_name(names, old, sizeof(old))) != NULL) {
+    if (mi_env_look_up(old, true, entry)) {
+      return true;
+    }
   }
-  *is_old = true;
-  mi_env_name(name, row->old_name);
-  return _mi_prim_getenv(name, text, MI_ENV_TEXT_SIZE) == 1;
+  return false;
+}
+
+static bool mi_env_parse(const mi_env_entry_t* entry, mi_option_kind_t kind, long* value) {
+  return !entry->is_cut && _mi_option_parse(entry->text, kind, value);
 }
 
 static void mi_env_set_option(mi_option_t option) {
-  char name[MI_ENV_NAME_SIZE];
-  char text[MI_ENV_TEXT_SIZE];
-  bool is_old;
+  mi_env_entry_t entry;
   long value;
-  if (mi_env_read(&mi_option_rows[option], name, text, &is_old) &&
-      _mi_option_parse(text, mi_option_rows[option].kind, &value)) {
+  if (mi_env_read(&mi_option_rows[option], &entry) && mi_env_parse(&entry, mi_option_rows[option].kind, &value)) {
     mi_option_store(option, value, MI_OPTION_BY_ENVIRONMENT);
   }
 }
@@ -260,36 +304,30 @@ static void mi_env_clean(char* text) {
   }
 }
 
+// At most one warning for a variable: of what is worst.
 static void mi_env_warn_of_option(mi_option_t option) {
-  char name[MI_ENV_NAME_SIZE];
-  char text[MI_ENV_TEXT_SIZE];
-  bool is_old;
+  mi_env_entry_t entry;
   long value;
   const mi_option_row_t* const row = &mi_option_rows[option];
-  if (!mi_env_read(row, name, text, &is_old)) {
+  if (!mi_env_read(row, &entry)) {
     return;
   }
-  if (is_old) {
-    _mi_log_config_warning("environment variable %s is an old name of the option %s\n", name, row->name);
-  }
-  if (!_mi_option_parse(text, row->kind, &value)) {
-    mi_env_clean(text);
-    _mi_log_config_warning("environment variable %s has a value that is not understood: %s\n", name, text);
+  if (!mi_env_parse(&entry, row->kind, &value)) {
+    mi_env_clean(entry.text);
+    _mi_log_config_warning("environment variable %s has a value that is not understood: %s%s\n", entry.name, entry.text,
+                           entry.is_cut ? "..." : "");
+  } else if (row->effect == MI_OPTION_MISSING && value != 0) {
+    _mi_log_config_warning("environment variable %s has no effect yet\n", entry.name);
+  } else if (entry.is_old) {
+    _mi_log_config_warning("environment variable %s is an old name of the option %s%s\n", entry.name, row->name,
+                           row->effect == MI_OPTION_WORKS ? "" : ", which has no effect");
   }
 }
 
+// Names that say something to others than us, who share the prefix: the redirection of Windows.
 static bool mi_env_is_known(const char* option_name) {
   mi_option_t option;
-  if (_mi_option_find(option_name, &option)) {
-    return true;
-  }
-  for (size_t i = 0; i < _mi_option_last; i++) {
-    if (mi_option_rows[i].name != NULL && mi_option_rows[i].old_name[0] != 0 &&
-        mi_same_word(option_name, mi_option_rows[i].old_name)) {
-      return true;
-    }
-  }
-  return false;
+  return _mi_option_find(option_name, &option) || mi_same_word(option_name, "disable_redirect");
 }
 
 static void mi_env_warn_of_unknown(void) {
@@ -310,7 +348,8 @@ static void mi_env_warn_of_unknown(void) {
 void _mi_options_load(void) {
   static _Atomic(bool) mi_options_loaded;
   char text[MI_ENV_TEXT_SIZE];
-  if (_mi_prim_getenv("MIMALLOC_VERBOSE", text, sizeof(text)) < 0 ||
+  // Relaxed: who comes while another reads goes on with what there is, as a caller before the environment does.
+  if (mi_atomic_load_relaxed(&mi_options_loaded) || _mi_prim_getenv("MIMALLOC_VERBOSE", text, sizeof(text)) < 0 ||
       mi_atomic_exchange_acq_rel(&mi_options_loaded, true)) {
     return;
   }

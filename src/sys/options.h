@@ -18,6 +18,13 @@ typedef enum mi_option_kind_e {
   MI_OPTION_ACTION,  // abort, report, ignore or their numbers 0, 1, 2
 } mi_option_kind_t;
 
+// What an option does.
+typedef enum mi_option_effect_e {
+  MI_OPTION_WORKS,
+  MI_OPTION_NONE,     // nothing: it is accepted for programs and environments that set it
+  MI_OPTION_MISSING,  // nothing yet: who sets it in the environment is told
+} mi_option_effect_t;
+
 // What on_violation may hold. Any other value acts as abort.
 enum { MI_ON_VIOLATION_ABORT = 0,
        MI_ON_VIOLATION_REPORT = 1,
@@ -47,15 +54,16 @@ void _mi_option_set_default(mi_option_t option, long value);
 // Whether the environment or _mi_option_set has set the value.
 bool _mi_option_is_set(mi_option_t option);
 
-// Reads the environment, once. Called at process start and again by the constructor, as the environment may not be there
-// the first time; once it was read further calls do nothing. Warns of unknown names and malformed values. In a process
-// that runs with its file's rights (AT_SECURE) the environment is not looked at.
+// Reads the environment, once. Called at process start and again by the constructor and by whoever asks for an option, as the
+// environment may not be there the first time; once it was read further calls do nothing. Warns of unknown, old and
+// ineffective names and malformed values. In a process that runs with its file's rights (AT_SECURE) the environment is not
+// looked at.
 void _mi_options_load(void);
 
-// One line an option, "option 'name': value", in the order of their numbers. NULL: to the registered output.
+// One line an option, "option 'name': value (who set it)", in the order of their numbers. NULL: to the registered output.
 void _mi_options_print(mi_output_fun* out, void* arg);
 
-// The option of that name, without prefix and in any case; false when there is none. Old names do not count.
+// The option of that name or old name, without prefix and in any case; false when there is none.
 bool _mi_option_find(const char* name, mi_option_t* option);
 
 // The name of an option as in the documentation, or NULL.

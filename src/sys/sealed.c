@@ -11,7 +11,7 @@
 // The default of an option is there before any code runs.
 mi_settings_t _mi_settings = {
     .option_values = {
-#define OPTION(number, name, default, kind, old_name, documentation) [number] = (default),
+#define OPTION(number, name, default, kind, effect, old_names, documentation) [number] = (default),
 #include "policy/options.def"
 #undef OPTION
     },

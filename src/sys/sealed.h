@@ -44,6 +44,7 @@ typedef struct mi_aligned(MI_OS_PAGE_MAX) mi_settings_s {
   _Atomic(unsigned char) option_setters[_mi_option_last];  // options.c
   mi_sink_t output;                                        // log.c
   mi_sink_t error;                                         // log.c
+  mi_sink_t deferred;                                      // deferred.c
   _Atomic(uintptr_t) random_root;                          // random.c: made at the first draw, which may be late
   _Atomic(uint32_t) state;                                 // mi_sealed_state_t
   _Atomic(uint32_t) mseal;                                 // mi_sealed_mseal_t

@@ -1,7 +1,7 @@
 # Owns: that the README's table of options says what policy/options.def says.
 # May include: tree.py.
 # Called by: the build, as a test; with --print by whoever changes an option, for the rows to put into the README.
-# Invariants: number, default, kind of value, meaning and old name of each row are made from options.def and the profiles.
+# Invariants: number, default, kind of value, effect, meaning and old names of each row are made from options.def and the profiles.
 import re
 import sys
 
@@ -9,11 +9,12 @@ import tree
 
 DEF = "policy/options.def"
 README = "README.md"
-ROW = re.compile(r'^OPTION\((\d+), (\w+), (.*?), (BOOL|LONG|KIB|ACTION), "(\w*)",\s*((?:"[^"]*"\s*)+)\)$', re.M)
+ROW = re.compile(r'^OPTION\((\d+), (\w+), (.*?), (BOOL|LONG|KIB|ACTION), (WORKS|NONE|MISSING), "([\w ]*)",\s*((?:"[^"]*"\s*)+)\)$', re.M)
 SHOWN = re.compile(r"^\| `(\w+)` \|.*$", re.M)
 PROFILE = re.compile(r"^policy/profiles/([^/]+)/mi-profile\.h$")
 CONSTANT = re.compile(r"^\s*(MI_\w+)\s*=\s*(\d+),", re.M)
 VALUES = {"BOOL": "0, 1", "LONG": "a number", "KIB": "bytes, or with K, M, G, T", "ACTION": "abort, report, ignore"}
+EFFECTS = {"WORKS": "", "NONE": "**No effect**, accepted only: ", "MISSING": "**No effect yet**: "}
 ACTIONS = ["abort", "report", "ignore"]
 
 
@@ -53,10 +54,10 @@ def expected(files):
     names = [n for n in found if not n.startswith("only_")]
     profiles = [(name, found[name]) for name in sorted(names, key=lambda n: (["release", "secure", "strict"] + [n]).index(n))]
     rows = {}
-    for number, name, expression, kind, old, documentation in ROW.findall(files.get(DEF, "")):
-        meaning = "".join(re.findall(r'"([^"]*)"', documentation))
+    for number, name, expression, kind, effect, old, documentation in ROW.findall(files.get(DEF, "")):
+        meaning = EFFECTS[effect] + "".join(re.findall(r'"([^"]*)"', documentation))
         if old:
-            meaning += " Old name: `%s`." % old
+            meaning += " Old name%s: %s." % ("s" if " " in old else "", ", ".join("`%s`" % word for word in old.split()))
         rows[name] = "| `%s` | %s | %s | %s | %s |" % (name, number, default(expression, kind, profiles), VALUES[kind], meaning)
     return rows
 
@@ -85,18 +86,21 @@ def sample(row, line):
             "policy/profiles/release/mi-profile.h": "enum {\n  MI_X = 0,\n};\n", "policy/profiles/secure/mi-profile.h": "enum {\n  MI_X = 1,\n};\n"}
 
 
-DELAY = 'OPTION(15, delay, 1000, LONG, "wait",\n       "Milliseconds "\n       "to wait.")\n'
+DELAY = 'OPTION(15, delay, 1000, LONG, WORKS, "wait",\n       "Milliseconds "\n       "to wait.")\n'
 DELAY_LINE = "| `delay` | 15 | 1000 | a number | Milliseconds to wait. Old name: `wait`. |\n"
-ROOM = 'OPTION(2, room, (sizeof(void*) > 4 ? 1024L * 1024 : 128L * 1024), KIB, "", "Room.")\n'
-ROOM_LINE = "| `room` | 2 | 1 GiB (32 bits: 128 MiB) | bytes, or with K, M, G, T | Room. |\n"
-ACTION = 'OPTION(3, act, (MI_X ? 0 : 1), ACTION, "", "Act.")\n'
-ACTION_LINE = "| `act` | 3 | release: report, secure: abort | abort, report, ignore | Act. |\n"
+ROOM = 'OPTION(2, room, (sizeof(void*) > 4 ? 1024L * 1024 : 128L * 1024), KIB, NONE, "space place", "Room.")\n'
+ROOM_LINE = "| `room` | 2 | 1 GiB (32 bits: 128 MiB) | bytes, or with K, M, G, T | **No effect**, accepted only: Room. Old names: `space`, `place`. |\n"
+ACTION = 'OPTION(3, act, (MI_X ? 0 : 1), ACTION, MISSING, "", "Act.")\n'
+ACTION_LINE = "| `act` | 3 | release: report, secure: abort | abort, report, ignore | **No effect yet**: Act. |\n"
 SAMPLES = [
     sample(DELAY, ""),
     sample(DELAY, DELAY_LINE.replace("15", "16")),
     sample(DELAY, DELAY_LINE.replace("1000", "100")),
     sample(DELAY, DELAY_LINE.replace("wait.", "stay.")),
     sample(ROOM, ROOM_LINE.replace("128", "256")),
+    sample(ROOM, ROOM_LINE.replace("**No effect**, accepted only: ", "")),
+    sample(ROOM, ROOM_LINE.replace("`place`", "`spot`")),
+    sample(ACTION, ACTION_LINE.replace(" yet", "")),
     sample(ACTION, ACTION_LINE.replace("secure: abort", "secure: report")),
     sample(DELAY, DELAY_LINE + ROOM_LINE),
     sample(DELAY.replace("1000", "limit()"), DELAY_LINE),

@@ -11,23 +11,23 @@
 
 MI_TEST(defaults) {
   int count = 0;
-#define OPTION(number, name, default, kind, old_name, documentation)          \
+#define OPTION(number, name, default, kind, effect, old_names, documentation) \
   MI_CHECK_EQ(mi_option_##name, number);                                      \
   MI_CHECK_STREQ(_mi_option_name(mi_option_##name), #name);                   \
-  MI_CHECK(sizeof(documentation) > 10 && sizeof(old_name) + 9 < 64);          \
+  MI_CHECK(sizeof(documentation) > 10 && sizeof(#name) <= 48);                \
   if (!_mi_option_is_set(mi_option_##name)) {                                 \
     MI_CHECK_MSG(_mi_option_get(mi_option_##name) == (default), "%s", #name); \
   }                                                                           \
   count++;
 #include "policy/options.def"
 #undef OPTION
-  MI_CHECK(count >= 18);
+  MI_CHECK(count >= 58);
   MI_CHECK_EQ(_mi_option_get(mi_option_on_violation), MI_VIOLATION_ABORTS ? 0 : 1);
   MI_CHECK_EQ(_mi_option_get_size(mi_option_arena_reserve), sizeof(void*) > 4 ? 1U << 30 : 1U << 27);
 }
 
 MI_TEST(no_option) {
-  static const int numbers[] = {-1, 3, 63, _mi_option_last, INT_MAX, INT_MIN};
+  static const int numbers[] = {-1, 62, 63, _mi_option_last, INT_MAX, INT_MIN};
   for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
     const mi_option_t option = (mi_option_t)numbers[i];
     _mi_option_set(option, 5);
@@ -76,6 +76,11 @@ MI_TEST(find) {
   mi_option_t option = mi_option_verbose;
   MI_CHECK(_mi_option_find("Arena_RESERVE", &option));
   MI_CHECK_EQ(option, mi_option_arena_reserve);
+  MI_CHECK(_mi_option_find("abandoned_page_reset", &option));
+  MI_CHECK_EQ(option, mi_option_deprecated_abandoned_page_purge);
+  MI_CHECK(_mi_option_find("Abandoned_Page_Purge", &option));
+  MI_CHECK(!_mi_option_find("abandoned_page_purge abandoned_page_reset", &option));
+  MI_CHECK(!_mi_option_find("abandoned_page", &option));
   MI_CHECK(!_mi_option_find("arena_reserv", &option));
   MI_CHECK(!_mi_option_find("arena_reserves", &option));
   MI_CHECK(!_mi_option_find("", &option));
@@ -172,22 +177,35 @@ MI_TEST(environment) {
     const char* said;
     const char* not_said;
   } rows[] = {
-      {{NULL}, "^option 'purge_delay': 1000$", ": warning: "},
-      {{"MIMALLOC_PURGE_DELAY=250"}, "^option 'purge_delay': 250$", ": warning: "},
-      {{"mimalloc_purge_delay=251"}, "^option 'purge_delay': 251$", ": warning: "},
-      {{"MIMALLOC_RESET_DELAY=252"}, "^option 'purge_delay': 252$", NULL},
+      {{NULL}, "^option 'purge_delay': 1000 \\(default\\)$", ": warning: "},
+      {{"MIMALLOC_PURGE_DELAY=250"}, "^option 'purge_delay': 250 \\(environment\\)$", ": warning: "},
+      {{"mimalloc_purge_delay=251"}, "^option 'purge_delay': 251 ", ": warning: "},
+      {{"MIMALLOC_RESET_DELAY=252"}, "^option 'purge_delay': 252 ", NULL},
       {{"MIMALLOC_RESET_DELAY=252"}, "warning: environment variable MIMALLOC_RESET_DELAY is an old name of the option purge_delay$", NULL},
-      {{"MIMALLOC_RESET_DELAY=252", "MIMALLOC_PURGE_DELAY=253"}, "^option 'purge_delay': 253$", NULL},
-      {{"MIMALLOC_PURGE_DELAY=soon"}, "^option 'purge_delay': 1000$", NULL},
+      {{"MIMALLOC_RESET_DELAY=252", "MIMALLOC_PURGE_DELAY=253"}, "^option 'purge_delay': 253 ", ": warning: "},
+      {{"MIMALLOC_PURGE_DELAY=soon"}, "^option 'purge_delay': 1000 \\(default\\)$", NULL},
       {{"MIMALLOC_PURGE_DELAY=so\x1bon"}, "warning: environment variable MIMALLOC_PURGE_DELAY has a value that is not understood: so\\?on$", NULL},
+      {{"MIMALLOC_PURGE_DELAY=000000000000000000000000000000000000000000000000000000000000000000001"},
+       "warning: environment variable MIMALLOC_PURGE_DELAY has a value that is not understood: 0{63}\\.\\.\\.$",
+       "^option 'purge_delay': [^1]"},
       {{"MIMALLOC_VERBOSE=loud"}, "warning: environment variable MIMALLOC_VERBOSE has ", "^option 'verbose': [1-9]"},
-      {{"MIMALLOC_PURGE_DELAY=soon", "MIMALLOC_MAX_WARNINGS=0"}, "^option 'max_warnings': 0$", ": warning: "},
-      {{"MIMALLOC_SHOW_ERRORS="}, "^option 'show_errors': 1$", ": warning: "},
-      {{"MIMALLOC_ARENA_RESERVE=64MiB"}, "^option 'arena_reserve': 65536", ": warning: "},
-      {{"MIMALLOC_ON_VIOLATION=ignore"}, "^option 'on_violation': 2$", ": warning: "},
-      {{"MIMALLOC_ON_VIOLATION=9"}, "warning: environment variable MIMALLOC_ON_VIOLATION has ", "^option 'on_violation': 9$"},
-      {{"MIMALLOC_PURGE_DELYA=1"}, "warning: .*MIMALLOC_PURGE_DELYA", NULL},
-      {{"XMIMALLOC_PURGE_DELAY=1", "MIMALLOC=1"}, "^option 'purge_delay': 1000$", ": warning: "},
+      {{"MIMALLOC_PURGE_DELAY=soon", "MIMALLOC_MAX_WARNINGS=0"}, "^option 'max_warnings': 0 ", ": warning: "},
+      {{"MIMALLOC_SHOW_ERRORS="}, "^option 'show_errors': 1 ", ": warning: "},
+      {{"MIMALLOC_ARENA_RESERVE=64MiB"}, "^option 'arena_reserve': 65536 KiB ", ": warning: "},
+      {{"MIMALLOC_ON_VIOLATION=ignore"}, "^option 'on_violation': 2 ", ": warning: "},
+      {{"MIMALLOC_ON_VIOLATION=9"}, "warning: environment variable MIMALLOC_ON_VIOLATION has ", "^option 'on_violation': 9 "},
+      {{"MIMALLOC_PURGE_DELYA=1"}, "warning: environment variable MIMALLOC_PURGE_DELYA names no option$", NULL},
+      {{"XMIMALLOC_PURGE_DELAY=1", "MIMALLOC=1"}, "^option 'purge_delay': 1000 ", ": warning: "},
+      {{"MIMALLOC_DISABLE_REDIRECT=1"}, "^option 'verbose': 0 ", ": warning: "},
+      {{"MIMALLOC_EAGER_COMMIT=0"}, "warning: environment variable MIMALLOC_EAGER_COMMIT is an old name of the option deprecated_eager_commit, which has no effect$", NULL},
+      {{"MIMALLOC_EAGER_COMMIT=0"}, "^option 'deprecated_eager_commit': 0 \\(environment, no effect\\)$", NULL},
+      {{"MIMALLOC_DEPRECATED_EAGER_COMMIT=0"}, "^option 'deprecated_eager_commit': 0 ", ": warning: "},
+      {{"MIMALLOC_ABANDONED_PAGE_RESET=1"}, "^option 'deprecated_abandoned_page_purge': 1 ", NULL},
+      {{"MIMALLOC_ABANDONED_PAGE_PURGE=1", "MIMALLOC_ABANDONED_PAGE_RESET=0"}, "^option 'deprecated_abandoned_page_purge': 1 ", "PAGE_RESET"},
+      {{"MIMALLOC_MINIMAL_PURGE_SIZE=64K"}, "^option 'arena_purge_min_size': 64 KiB \\(environment\\)$", NULL},
+      {{"MIMALLOC_GUARDED_SAMPLE_RATE=100"}, "warning: environment variable MIMALLOC_GUARDED_SAMPLE_RATE has no effect yet$", NULL},
+      {{"MIMALLOC_GUARDED_PRECISE=1"}, "warning: environment variable MIMALLOC_GUARDED_PRECISE has no effect yet$", "old name"},
+      {{"MIMALLOC_PROF=0"}, "^option 'prof': 0 \\(environment, no effect\\)$", ": warning: "},
   };
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
     static mi_test_child_t child;
@@ -202,6 +220,46 @@ MI_TEST(environment) {
     MI_CHECK_MSG(mi_test_child_said(&child, rows[i].said), "row %zu: no %s in:\n%.300s", i, rows[i].said, child.err);
     MI_CHECK_MSG(rows[i].not_said == NULL || !mi_test_child_said(&child, rows[i].not_said), "row %zu: %s in:\n%.300s", i,
                  rows[i].not_said, child.err);
+  }
+}
+
+// Every option is set by its name, and by each of its old names.
+typedef struct mi_options_test_name_s {
+  const char* name;
+  const char* old_names;
+  mi_option_kind_t kind;
+} mi_options_test_name_t;
+
+static const mi_options_test_name_t mi_options_test_names[] = {
+#define OPTION(number, name, default, kind, effect, old_names, documentation) {#name, old_names, MI_OPTION_##kind},
+#include "policy/options.def"
+#undef OPTION
+};
+
+static void mi_options_test_set_by(const mi_options_test_name_t* option, const char* name, size_t len) {
+  static mi_test_child_t child;
+  char entry[128];
+  char said[160];
+  char* envp[] = {entry, NULL};
+  // A value that is no default, and no option acts on at the start.
+  const char* const value = option->kind == MI_OPTION_ACTION ? "ignore" : option->kind == MI_OPTION_KIB ? "3M"
+                                                                                                        : "3";
+  const char* const shown = option->kind == MI_OPTION_ACTION ? "2" : option->kind == MI_OPTION_KIB ? "3072 KiB"
+                                                                                                   : "3";
+  snprintf(entry, sizeof(entry), "mimalloc_%.*s=%s", (int)len, name, value);
+  snprintf(said, sizeof(said), "^option '%s': %s \\(environment[,)]", option->name, shown);
+  mi_test_child_run(&child, &mi_options_test_exec, envp, 20000);
+  MI_CHECK_CHILD_OK(&child, entry);
+  MI_CHECK_MSG(mi_test_child_said(&child, said), "%s gives no %s in:\n%.300s", entry, said, child.err);
+}
+
+MI_TEST(each_name) {
+  for (size_t i = 0; i < sizeof(mi_options_test_names) / sizeof(mi_options_test_names[0]); i++) {
+    const mi_options_test_name_t* const option = &mi_options_test_names[i];
+    mi_options_test_set_by(option, option->name, strlen(option->name));
+    for (const char* old = option->old_names; *old != 0; old += strcspn(old, " "), old += *old == ' ') {
+      mi_options_test_set_by(option, old, strcspn(old, " "));
+    }
   }
 }
 

@@ -68,11 +68,7 @@ int _mi_prim_getenv(const char* name, char* buf, size_t size) {
     if (value == NULL) {
       continue;
     }
-    if (mi_env_copy(buf, size, value, 0)) {
-      return 1;
-    }
-    buf[0] = 0;
-    return 0;
+    return mi_env_copy(buf, size, value, 0) ? 1 : 2;
   }
   return 0;
 }
