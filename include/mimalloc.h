@@ -148,9 +148,6 @@ typedef void(mi_cdecl mi_output_fun)(const char* msg, void* arg);
 // mi_error_fun receives an error code of errno.h and the argument it was registered with.
 typedef void(mi_cdecl mi_error_fun)(int err, void* arg);
 
-// mi_deferred_free_fun frees what a program has put off freeing; see mi_register_deferred_free.
-typedef void(mi_cdecl mi_deferred_free_fun)(bool force, unsigned long long heartbeat, void* arg);
-
 // ---- Basic allocation ----
 
 // MI_SMALL_SIZE_MAX is the largest size the *_small functions take; MI_SMALL_WSIZE_MAX is the same in words.

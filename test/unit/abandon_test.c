@@ -216,19 +216,24 @@ MI_TEST(empty_page_is_released) {
 // Who has the page after the first free into a full one.
 static const struct {
   long reclaim;
-  long max;
+  long max;        // of others' pages
+  long max_own;    // of one's own
   bool by_filler;  // the thread that filled it frees, else another one
   bool uses_class;
   bool reclaimed;
 } mi_abandon_test_reclaims[] = {
-    {-1, 32, true, true, false},
-    {0, 32, true, true, true},
-    {1, 32, true, false, true},
-    {-1, 32, false, true, false},
-    {0, 32, false, true, false},
-    {1, 32, false, true, true},
-    {1, 32, false, false, false},
-    {1, 0, false, true, false},
+    {-1, 32, -1, true, true, false},
+    {0, 32, -1, true, true, true},
+    {1, 32, -1, true, false, true},
+    {-1, 32, -1, false, true, false},
+    {0, 32, -1, false, true, false},
+    {1, 32, -1, false, true, true},
+    {1, 32, -1, false, false, false},
+    {1, 0, -1, false, true, false},
+    {1, 32, 0, true, true, false},
+    {1, 32, 1, true, true, false},
+    {1, 32, 2, true, true, true},
+    {1, 32, 0, false, true, true},
 };
 
 MI_TEST(reclaim_on_free) {
@@ -236,6 +241,7 @@ MI_TEST(reclaim_on_free) {
     _mi_collect(true);
     _mi_option_set(mi_option_page_reclaim_on_free, mi_abandon_test_reclaims[i].reclaim);
     _mi_option_set(mi_option_page_cross_thread_max_reclaim, mi_abandon_test_reclaims[i].max);
+    _mi_option_set(mi_option_page_max_reclaim, mi_abandon_test_reclaims[i].max_own);
     mi_page_t* const page = mi_abandon_test_full_page(24);
     const size_t size = page->block_size;
     const size_t hold = mi_abandon_test_reclaims[i].uses_class ? size - MI_BLOCK_EXTRA : 16;
@@ -259,6 +265,7 @@ MI_TEST(reclaim_on_free) {
   }
   _mi_option_set(mi_option_page_reclaim_on_free, 1);
   _mi_option_set(mi_option_page_cross_thread_max_reclaim, 32);
+  _mi_option_set(mi_option_page_max_reclaim, -1);
 }
 
 // Threads that end

@@ -1,14 +1,17 @@
-// Owns: tests of heap/generic: retired pages, pages that others emptied, purging by whoever calls next, the late theap.
+// Owns: tests of heap/generic: retired pages, pages that others emptied, purging by whoever calls next, scarce memory.
 // May include: everything.
 // Called by: the test runner, under every variant.
 // Invariants: deadlines are short, and waited for.
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "src/alloc/alloc.h"
 #include "src/heap/process.h"
 #include "src/prim/prim.h"
 #include "src/sys/options.h"
 #include "src/sys/stats.h"
+#include "test/lib/child.h"
 #include "test/lib/test.h"
 
 enum { DELAY = 50,
@@ -168,7 +171,47 @@ MI_TEST(zeroed_blocks_are_zero) {
   }
 }
 
-MI_TEST_MAIN()
+// A request that the system has no memory for is tried again for as long as the option says, while another thread gives
+// some back.
+
+enum { SCARCE = 256 * 1024 * 1024 };
+
+static void* mi_generic_test_give_back(void* memory) {
+  usleep(100 * 1000);
+  MI_CHECK_EQ(munmap(memory, SCARCE), 0);
+  return NULL;
+}
+
+static void mi_generic_test_scarce(void* arg) {
+  const long retry = *(const long*)arg;
+  _mi_option_set(mi_option_retry_on_oom, retry);
+  // A mapping of its own, whatever is reserved already.
+  _mi_option_set(mi_option_arena_max_object_size, 1024);
+  _mi_free(_mi_alloc(1));
+  void* const memory = mmap(NULL, SCARCE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  MI_REQUIRE(memory != MAP_FAILED);
+  pthread_t thread;
+  MI_REQUIRE(pthread_create(&thread, NULL, &mi_generic_test_give_back, memory) == 0);
+  // What the process has, and less than is asked for.
+  long pages = 0;
+  FILE* const statm = fopen("/proc/self/statm", "r");
+  MI_REQUIRE(statm != NULL && fscanf(statm, "%ld", &pages) == 1);
+  fclose(statm);
+  struct rlimit limit = {(rlim_t)pages * (rlim_t)getpagesize() + SCARCE / 4, RLIM_INFINITY};
+  MI_REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+  void* const p = _mi_alloc(SCARCE / 2);
+  MI_CHECK_MSG((p != NULL) == (retry > 50), "with %ld ms", retry);
+  _mi_free(p);
+  pthread_join(thread, NULL);
+}
+
+MI_TEST(scarce_memory_is_waited_for) {
+  static const long waits[] = {0, 20, 8000};
+  for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+    long wait = waits[i];
+    MI_CHECK_IN_CHILD(&mi_generic_test_scarce, &wait, 20000);
+  }
+}
 
 // Many threads that are alive at once and have few blocks each share pages, so that they do not hold one each for a class.
 
@@ -216,3 +259,5 @@ MI_TEST(a_crowd_of_threads_shares_pages) {
   _mi_collect(true);
   MI_CHECK(mi_generic_test_pages() <= pages + 3);
 }
+
+MI_TEST_MAIN()

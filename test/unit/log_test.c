@@ -32,6 +32,65 @@ static void mi_log_test_out(const char* text, void* arg) {
 
 static void mi_log_test_clear(mi_log_test_sink_t* sink) { memset(sink, 0, sizeof(*sink)); }
 
+// What was written before is handed to the first function that is registered, once, in order; stderr has it, too.
+static void mi_log_test_kept(void* arg) {
+  (void)arg;
+  static mi_log_test_sink_t sink, other;
+  _mi_log_message("one\n");
+  _mi_log_print_to(NULL, NULL, "two\n");
+  _mi_log_register_output(NULL, NULL);
+  errno = 12345;
+  _mi_log_register_output(&mi_log_test_out, &sink);
+  MI_CHECK_EQ(errno, 12345);
+  MI_CHECK_STREQ(sink.text, MI_PROFILE_NAME ": one\ntwo\n");
+  MI_CHECK_EQ(sink.calls, 2);
+  _mi_log_message("three\n");
+  _mi_log_register_output(NULL, NULL);
+  _mi_log_message("four\n");
+  _mi_log_register_output(&mi_log_test_out, &other);
+  MI_CHECK_STREQ(sink.text, MI_PROFILE_NAME ": one\ntwo\n" MI_PROFILE_NAME ": three\n");
+  MI_CHECK_EQ(other.calls, 0);
+}
+
+// First of all, before any other test has registered a function.
+MI_TEST(kept) {
+  static mi_test_child_t child;
+  mi_test_child_run(&child, &mi_log_test_kept, NULL, 10000);
+  MI_CHECK_CHILD_OK(&child, "kept");
+  MI_CHECK_STREQ(child.err, MI_PROFILE_NAME ": one\ntwo\n" MI_PROFILE_NAME ": four\n");
+}
+
+static size_t mi_log_test_kept_bytes;
+
+static void mi_log_test_count(const char* text, void* arg) {
+  (void)arg;
+  mi_log_test_kept_bytes += strlen(text);
+}
+
+static void* mi_log_test_write_many(void* arg) {
+  for (int i = 0; i < 200; i++) {
+    _mi_log_message("a message of some length, number %d\n", i);
+  }
+  return arg;
+}
+
+// Four threads write more than is kept.
+static void mi_log_test_kept_limit(void* arg) {
+  (void)arg;
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) {
+    MI_REQUIRE(pthread_create(&threads[i], NULL, &mi_log_test_write_many, NULL) == 0);
+  }
+  for (int i = 0; i < 4; i++) {
+    pthread_join(threads[i], NULL);
+  }
+  _mi_log_register_output(&mi_log_test_count, NULL);
+  MI_CHECK_MSG(mi_log_test_kept_bytes > MI_LOG_KEPT_SIZE * 3 / 4 && mi_log_test_kept_bytes <= MI_LOG_KEPT_SIZE, "%zu bytes",
+               mi_log_test_kept_bytes);
+}
+
+MI_TEST(kept_limit) { MI_CHECK_IN_CHILD(&mi_log_test_kept_limit, NULL, 10000); }
+
 MI_TEST(messages) {
   static mi_log_test_sink_t sink;
   const long show_errors = _mi_option_get(mi_option_show_errors);
