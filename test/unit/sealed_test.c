@@ -44,6 +44,7 @@ static void* const mi_sealed_test_targets[] = {
     MI_SEALED_TEST_AT(settings, output.slots[1].arg),
     MI_SEALED_TEST_AT(settings, error.slots[0].fun),
     MI_SEALED_TEST_AT(settings, error.slots[MI_SINK_SLOTS - 1].fun),
+    MI_SEALED_TEST_AT(settings, deferred.slots[1].fun),
     MI_SEALED_TEST_AT(settings, random_root),
     MI_SEALED_TEST_AT(settings, state),
     MI_SEALED_TEST_AT(settings, mseal),
@@ -173,8 +174,8 @@ MI_TEST(threads_and_forks) {
 
 // Setting what stands stays refused by what it always was.
 MI_TEST(no_option) {
-  _mi_option_set((mi_option_t)3, 1);
-  MI_CHECK_EQ(_mi_option_get((mi_option_t)3), 0);
+  _mi_option_set((mi_option_t)62, 1);
+  MI_CHECK_EQ(_mi_option_get((mi_option_t)62), 0);
   _mi_option_set(_mi_option_last, 1);
 }
 
