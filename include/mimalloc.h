@@ -5,7 +5,7 @@
 #ifndef MIMALLOC_H
 #define MIMALLOC_H
 
-// The version of the interface: major * 10000 + minor * 100 + patch.
+// MI_MALLOC_VERSION is the version of the interface: major * 10000 + minor * 100 + patch.
 #define MI_MALLOC_VERSION 30403
 
 #if defined(__cplusplus)
@@ -20,6 +20,18 @@
 #include <stddef.h>
 
 // ---- Attributes. Programs may use these names as well. ----
+//
+// On Windows, a program that links the DLL defines MI_SHARED_LIB, and what builds the DLL MI_SHARED_LIB_EXPORT as well.
+
+// mi_attr_noexcept says that a function throws nothing.
+// mi_decl_nodiscard makes the compiler warn where a result is not used.
+// mi_decl_export makes a name visible to other modules.
+// mi_decl_restrict says, before a result, that no other pointer leads to it, where mi_attr_malloc cannot.
+// mi_attr_malloc says so behind the parameters.
+// mi_attr_alloc_size(s) says which parameter is the size of the result.
+// mi_attr_alloc_size2(s1, s2) says which two parameters multiply to it.
+// mi_attr_alloc_align(a) says which parameter is the alignment of the result.
+// mi_cdecl is the calling convention of the functions that programs hand over.
 
 #if defined(__cplusplus)
 #if __cplusplus >= 201103L
@@ -83,12 +95,17 @@
 // * An alignment is a power of two, up to at least 1 GiB; any other returns NULL with errno EINVAL.
 // * Success, and every way of freeing, leave errno as it was.
 // * A reallocation that fails leaves the old block as it was. A NULL block is allocated anew. A new size of 0 keeps a
+//   unique block of no bytes.
 // * Every function may be called from any thread at any time, also before main and after exit; a block may be freed or
+//   resized by another thread than the one that allocated it. None may be called from a signal handler.
 // * A pointer given to be freed, resized or measured is NULL or a live block of this allocator. Anything else is a
+//   violation: what follows is up to the variant and to the option on_violation.
 
 #if defined(__cplusplus)
 extern "C" {
 #endif
+
+// ---- Types. What the functions take and give. ----
 
 // mi_heap_t is a heap: a set of blocks that can be freed as a whole. It may be used by any thread.
 typedef struct mi_heap_s mi_heap_t;
@@ -148,9 +165,11 @@ typedef void(mi_cdecl mi_output_fun)(const char* msg, void* arg);
 // mi_error_fun receives an error code of errno.h and the argument it was registered with.
 typedef void(mi_cdecl mi_error_fun)(int err, void* arg);
 
-// ---- Basic allocation ----
+// ---- Basic allocation. What C has, and what goes with it. ----
 
-// MI_SMALL_SIZE_MAX is the largest size the *_small functions take; MI_SMALL_WSIZE_MAX is the same in words.
+// MI_SMALL_WSIZE_MAX is the largest number of words that the functions of small sizes take.
+// MI_SMALL_SIZE_MAX is the same in bytes.
+
 #define MI_SMALL_WSIZE_MAX (128)
 #define MI_SMALL_SIZE_MAX (MI_SMALL_WSIZE_MAX * sizeof(void*))
 
@@ -244,19 +263,23 @@ mi_decl_nodiscard mi_decl_export size_t mi_usable_size(const void* p) mi_attr_no
 // mi_good_size returns the size that mi_malloc(size) would provide; asking for it wastes nothing.
 mi_decl_nodiscard mi_decl_export size_t mi_good_size(size_t size) mi_attr_noexcept;
 
-// ---- Variants that tell the usable size. Any of the size pointers may be NULL; 0 is stored on failure. ----
+// ---- Usable sizes. The basic functions, telling how many bytes may be used. Any of the size pointers may be NULL; 0 is
+// stored on failure. ----
+//
+// None says which parameter is the size of the result: where C's functions are compiled with checks (_FORTIFY_SOURCE), they
+// would take that for all that may be written.
 
 // mi_umalloc is mi_malloc; it stores the usable size in *block_size.
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_umalloc(size_t size, size_t* block_size) mi_attr_noexcept
-    mi_attr_malloc mi_attr_alloc_size(1);
+    mi_attr_malloc;
 
 // mi_ucalloc is mi_calloc; it stores the usable size in *block_size.
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_ucalloc(size_t count, size_t size, size_t* block_size)
-    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size2(1, 2);
+    mi_attr_noexcept mi_attr_malloc;
 
 // mi_urealloc is mi_realloc; it stores the usable size before in *block_size_pre and the one after in *block_size_post.
 mi_decl_nodiscard mi_decl_export void* mi_urealloc(void* p, size_t newsize, size_t* block_size_pre,
-                                                   size_t* block_size_post) mi_attr_noexcept mi_attr_alloc_size(2);
+                                                   size_t* block_size_post) mi_attr_noexcept;
 
 // mi_ufree is mi_free; it stores the usable size that p had in *block_size, 0 for NULL.
 mi_decl_export void mi_ufree(void* p, size_t* block_size) mi_attr_noexcept;
@@ -264,20 +287,20 @@ mi_decl_export void mi_ufree(void* p, size_t* block_size) mi_attr_noexcept;
 // mi_umalloc_aligned is mi_malloc_aligned; it stores the usable size in *block_size.
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_umalloc_aligned(size_t size, size_t alignment,
                                                                            size_t* block_size) mi_attr_noexcept
-    mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
+    mi_attr_malloc mi_attr_alloc_align(2);
 
 // mi_uzalloc_aligned is mi_zalloc_aligned; it stores the usable size in *block_size.
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_uzalloc_aligned(size_t size, size_t alignment,
                                                                            size_t* block_size) mi_attr_noexcept
-    mi_attr_malloc mi_attr_alloc_size(1) mi_attr_alloc_align(2);
+    mi_attr_malloc mi_attr_alloc_align(2);
 
 // mi_umalloc_small is mi_malloc_small; it stores the usable size in *block_size.
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_umalloc_small(size_t size, size_t* block_size)
-    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
+    mi_attr_noexcept mi_attr_malloc;
 
 // mi_uzalloc_small is mi_zalloc_small; it stores the usable size in *block_size.
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_uzalloc_small(size_t size, size_t* block_size)
-    mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(1);
+    mi_attr_noexcept mi_attr_malloc;
 
 // ---- Aligned allocation. The size need not be a multiple of the alignment. Blocks are freed by mi_free. ----
 // The forms that end in _at align p + offset instead of p.
@@ -334,7 +357,7 @@ mi_decl_nodiscard mi_decl_export void* mi_recalloc_aligned(void* p, size_t newco
 mi_decl_nodiscard mi_decl_export void* mi_recalloc_aligned_at(void* p, size_t newcount, size_t size, size_t alignment,
                                                               size_t offset) mi_attr_noexcept mi_attr_alloc_size2(2, 3);
 
-// ---- Shapes of other interfaces: POSIX, BSD, C11, glibc, Microsoft ----
+// ---- Other interfaces. The shapes of POSIX, BSD, C11, glibc, macOS and Microsoft. ----
 
 // mi_cfree frees p if it lies in memory of this allocator and tells whether it did; any other address is left alone.
 mi_decl_export bool mi_cfree(void* p) mi_attr_noexcept;
@@ -429,7 +452,7 @@ mi_decl_export void mi_free_size_aligned(void* p, size_t size, size_t alignment)
 // mi_free_aligned frees p, which was allocated with the given alignment.
 mi_decl_export void mi_free_aligned(void* p, size_t alignment) mi_attr_noexcept;
 
-// ---- C++ allocation from C and C++. These never return NULL, but for the nothrow forms. ----
+// ---- C++ operators. What operator new and delete do, for C and C++. These never return NULL, but for the nothrow forms. ----
 // Out of memory, they call the handler that std::set_new_handler installed, as long as there is one, and try again.
 // Where there is none they throw std::bad_alloc; a program without a C++ library is aborted with one line of
 // explanation.
@@ -607,7 +630,7 @@ mi_decl_nodiscard mi_decl_export void* mi_heap_recalloc_aligned_at(mi_heap_t* he
                                                                    size_t size, size_t alignment, size_t offset)
     mi_attr_noexcept mi_attr_alloc_size2(3, 4);
 
-// ---- Process, threads, messages ----
+// ---- Processes and threads. Their beginning and end, and messages. ----
 
 // mi_version returns the MI_MALLOC_VERSION of the library that runs.
 mi_decl_export int mi_version(void) mi_attr_noexcept;
@@ -670,7 +693,7 @@ mi_decl_export void mi_register_output(mi_output_fun* out, void* arg) mi_attr_no
 // an option. NULL unregisters it. Not for signal handlers.
 mi_decl_export void mi_register_error(mi_error_fun* fun, void* arg);
 
-// ---- Statistics ----
+// ---- Statistics. Counts of memory and calls. ----
 
 // mi_stats_print writes the statistics of the process to the registered output; pass NULL for out.
 mi_decl_export void mi_stats_print(void* out) mi_attr_noexcept;
@@ -687,7 +710,7 @@ mi_decl_export void mi_stats_merge(void) mi_attr_noexcept;
 // mi_thread_stats_print_out merges the calling thread's counts and is mi_stats_print_out otherwise.
 mi_decl_export void mi_thread_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
-// ---- Options ----
+// ---- Options. What can be set by the environment or the program. ----
 
 // mi_option_t names an option. Its value is a long, in the unit named here; the environment variable MIMALLOC_<NAME>
 // sets it at the start of the process. The numbers are part of the binary interface.
@@ -809,6 +832,15 @@ mi_decl_export void mi_options_print(void) mi_attr_noexcept;
 // mi_options_print_out is mi_options_print to out, or to the registered output if out is NULL.
 mi_decl_export void mi_options_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
+// ---- Sizes known to the compiler. Each is the function of the same name without `c`. ----
+//
+// With a constant size they need no look at it when the program runs. None is exported: they are compiled into the program.
+
+// mi_wsize_from_size returns how many words, of sizeof(void*) bytes, hold size bytes.
+mi_decl_nodiscard static inline size_t mi_wsize_from_size(size_t size) mi_attr_noexcept {
+  return size / sizeof(void*) + (size % sizeof(void*) != 0);
+}
+
 // mi_malloc_csize is mi_malloc for a size that the compiler knows.
 mi_decl_nodiscard static inline void* mi_malloc_csize(size_t size) mi_attr_noexcept {
   return size <= MI_SMALL_SIZE_MAX ? mi_malloc_small(size) : mi_malloc(size);
@@ -819,18 +851,51 @@ mi_decl_nodiscard static inline void* mi_zalloc_csize(size_t size) mi_attr_noexc
   return size <= MI_SMALL_SIZE_MAX ? mi_zalloc_small(size) : mi_zalloc(size);
 }
 
+// mi_free_csize is mi_free_size for a size that the compiler knows.
+static inline void mi_free_csize(void* p, size_t size) mi_attr_noexcept { mi_free_size(p, size); }
+
+// mi_free_csize_nonnull is mi_free_csize for a p that is not NULL.
+static inline void mi_free_csize_nonnull(void* p, size_t size) mi_attr_noexcept { mi_free_size(p, size); }
+
+// mi_free_csize_aligned is mi_free_size_aligned for a size and an alignment that the compiler knows.
+static inline void mi_free_csize_aligned(void* p, size_t size, size_t alignment) mi_attr_noexcept {
+  mi_free_size_aligned(p, size, alignment);
+}
+
+// mi_free_csize_aligned_nonnull is mi_free_csize_aligned for a p that is not NULL.
+static inline void mi_free_csize_aligned_nonnull(void* p, size_t size, size_t alignment) mi_attr_noexcept {
+  mi_free_size_aligned(p, size, alignment);
+}
+
 #if defined(__cplusplus)
 }  // extern "C"
 #endif
 
-// ---- Typed forms: tp is a type, and so is what they return a pointer to. MI_API_V2, defined before this header is
-// included, gives those with a block or a heap the argument order of version 2 of the interface. ----
+// ---- Typed forms. Macros whose tp is a type, and which return a pointer to it. ----
+//
+// MI_API_V2, defined before this header is included, gives those with a block or a heap the argument order of version 2 of
+// the interface: block and heap first, then the type.
+
+// mi_malloc_tp(tp) allocates a tp by mi_malloc.
+// mi_zalloc_tp(tp) allocates a tp of zero bytes.
+// mi_calloc_tp(tp, n) allocates n of them, of zero bytes.
+// mi_mallocn_tp(tp, n) allocates n of them.
+// mi_free_tp(tp, p) frees one that was allocated by mi_malloc_tp or mi_zalloc_tp.
 
 #define mi_malloc_tp(tp) ((tp*)mi_malloc_csize(sizeof(tp)))
 #define mi_zalloc_tp(tp) ((tp*)mi_zalloc_csize(sizeof(tp)))
 #define mi_calloc_tp(tp, n) ((tp*)mi_calloc(n, sizeof(tp)))
 #define mi_mallocn_tp(tp, n) ((tp*)mi_mallocn(n, sizeof(tp)))
-#define mi_free_tp(tp, p) (mi_free_size(p, sizeof(tp)))
+#define mi_free_tp(tp, p) (mi_free_csize(p, sizeof(tp)))
+
+// mi_reallocn_tp(tp, p, n) resizes p to n of them.
+// mi_recalloc_tp(tp, p, n) resizes p to n of them, with the promise of mi_recalloc.
+// mi_heap_malloc_tp(tp, hp) is mi_malloc_tp in a heap.
+// mi_heap_zalloc_tp(tp, hp) is mi_zalloc_tp in a heap.
+// mi_heap_calloc_tp(tp, hp, n) is mi_calloc_tp in a heap.
+// mi_heap_mallocn_tp(tp, hp, n) is mi_mallocn_tp in a heap.
+// mi_heap_reallocn_tp(tp, hp, p, n) is mi_reallocn_tp in a heap.
+// mi_heap_recalloc_tp(tp, hp, p, n) is mi_recalloc_tp in a heap.
 
 #if defined(MI_API_V2)
 #define mi_reallocn_tp(p, tp, n) ((tp*)mi_reallocn(p, n, sizeof(tp)))
@@ -853,6 +918,8 @@ mi_decl_nodiscard static inline void* mi_zalloc_csize(size_t size) mi_attr_noexc
 #endif
 
 #if defined(__cplusplus)
+
+// ---- Allocators for containers of C++. They may be used wherever an allocator of the C++ library may. ----
 
 // What the allocators below have in common: their types, and members that C++20 dropped but containers of C++11 call.
 template <class T>
@@ -898,6 +965,7 @@ template <class T>
 struct mi_stl_allocator : public _mi_stl_allocator_base<T> {
   typedef std::size_t size_type;
   typedef std::true_type is_always_equal;
+  // The same for other types.
   template <class U>
   struct rebind {
     typedef mi_stl_allocator<U> other;
@@ -928,7 +996,8 @@ bool operator!=(const mi_stl_allocator<T>&, const mi_stl_allocator<U>&) noexcept
   return false;
 }
 
-// The two allocators below hold a heap.
+// MI_HAS_HEAP_STL_ALLOCATOR says that there are allocators that hold a heap.
+
 #define MI_HAS_HEAP_STL_ALLOCATOR 1
 
 // What allocators that hold a heap have in common. Copies share the heap; so do copies for another type. The last of
@@ -946,8 +1015,7 @@ struct _mi_heap_stl_allocator_base : public _mi_stl_allocator_base<T> {
       void* const p = mi_heap_malloc_aligned(heap.get(), count * sizeof(T), alignof(T));
       if (p != nullptr) return static_cast<T*>(p);
       const std::new_handler handler = std::get_new_handler();
-      // A product that overflows throws std::bad_alloc, without a throw here: programs may forbid exceptions.
-      if (handler == nullptr) return static_cast<T*>(mi_new_n(SIZE_MAX, 2));
+      if (handler == nullptr) return static_cast<T*>(fail());
       handler();
     }
   }
@@ -965,7 +1033,13 @@ struct _mi_heap_stl_allocator_base : public _mi_stl_allocator_base<T> {
   template <class U, bool d>
   friend struct _mi_heap_stl_allocator_base;
 
-  static mi_heap_t* checked(mi_heap_t* h) { return h != nullptr ? h : static_cast<mi_heap_t*>(mi_new_n(SIZE_MAX, 2)); }
+  // Throws std::bad_alloc: out of the library, since a program may be compiled without exceptions. The compiler would warn
+  // of a product that it knows to overflow.
+  static void* fail() {
+    volatile std::size_t all = SIZE_MAX;
+    return mi_new_n(all, 2);
+  }
+  static mi_heap_t* checked(mi_heap_t* h) { return h != nullptr ? h : static_cast<mi_heap_t*>(fail()); }
   static void end(mi_heap_t* h) { is_destroyed ? mi_heap_destroy(h) : mi_heap_delete(h); }
   static void keep(mi_heap_t*) {}
 
@@ -986,6 +1060,7 @@ struct _mi_heap_stl_allocator_base : public _mi_stl_allocator_base<T> {
 // mi_new; so does the making of a heap.
 template <class T>
 struct mi_heap_stl_allocator : public _mi_heap_stl_allocator_base<T, false> {
+  // The same for other types.
   template <class U>
   struct rebind {
     typedef mi_heap_stl_allocator<U> other;
@@ -1014,6 +1089,7 @@ bool operator!=(const mi_heap_stl_allocator<T>& a, const mi_heap_stl_allocator<U
 // the last copy, as by mi_heap_destroy, and all blocks with it. With a heap given to it, that is left to the giver.
 template <class T>
 struct mi_heap_destroy_stl_allocator : public _mi_heap_stl_allocator_base<T, true> {
+  // The same for other types.
   template <class U>
   struct rebind {
     typedef mi_heap_destroy_stl_allocator<U> other;

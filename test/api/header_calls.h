@@ -72,10 +72,19 @@ MI_TEST(basic) {
   mi_free_small_local_nonnull(p);
   p = mi_malloc_csize(64);
   use(p, 64, 4);
-  mi_free(p);
+  mi_free_csize(p, 64);
   p = mi_zalloc_csize(1 << 20);
   use_zero(p, 1 << 20);
-  mi_free(p);
+  mi_free_csize_nonnull(p, 1 << 20);
+  p = mi_malloc_aligned(100, 256);
+  check_at(p, 256, 0);
+  mi_free_csize_aligned(p, 100, 256);
+  mi_free_csize_aligned_nonnull(mi_zalloc_aligned(100, 512), 100, 512);
+  mi_free_csize(NULL, 64);
+  mi_free_csize_aligned(NULL, 64, 256);
+  MI_CHECK(mi_wsize_from_size(0) == 0 && mi_wsize_from_size(1) == 1 && mi_wsize_from_size(sizeof(void*)) == 1);
+  MI_CHECK_EQ(mi_wsize_from_size(MI_SMALL_SIZE_MAX), MI_SMALL_WSIZE_MAX);
+  MI_CHECK_EQ(mi_wsize_from_size(SIZE_MAX), SIZE_MAX / sizeof(void*) + 1);
   MI_CHECK(mi_good_size(100) >= 100);
 }
 
