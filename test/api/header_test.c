@@ -9,6 +9,21 @@
 
 #include "mimalloc-override.h"
 
+// Linked with a library that replaces malloc, a name that is no macro would be served all the same.
+#if !(defined(malloc) && defined(calloc) && defined(realloc) && defined(free) && defined(strdup) && defined(strndup) && \
+      defined(realpath) && defined(memalign) && defined(aligned_alloc) && defined(posix_memalign) &&                    \
+      defined(_posix_memalign) && defined(cfree) && defined(valloc) && defined(pvalloc) && defined(reallocf) &&         \
+      defined(reallocarray) && defined(reallocarr) && defined(malloc_size) && defined(malloc_usable_size) &&            \
+      defined(malloc_good_size) && defined(free_sized) && defined(free_aligned_sized))
+#error "mimalloc-override.h misses a name of the C library"
+#endif
+#if !(defined(_expand) && defined(_msize) && defined(_recalloc) && defined(_strdup) && defined(_strndup) &&            \
+      defined(_wcsdup) && defined(_mbsdup) && defined(_dupenv_s) && defined(_wdupenv_s) && defined(_aligned_malloc) && \
+      defined(_aligned_realloc) && defined(_aligned_recalloc) && defined(_aligned_msize) && defined(_aligned_free) &&  \
+      defined(_aligned_offset_malloc) && defined(_aligned_offset_realloc) && defined(_aligned_offset_recalloc))
+#error "mimalloc-override.h misses a name of Microsoft's library"
+#endif
+
 MI_TEST(override_macros) {
   // Each name is now one of ours, so that addresses are redirected too.
   void* (*const allocate)(size_t) = malloc;

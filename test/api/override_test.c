@@ -140,7 +140,7 @@ MI_TEST(errors) {
   void* p = &errno;
   errno = 1234;
   MI_CHECK_EQ(posix_memalign(&p, 64, much), ENOMEM);
-  MI_CHECK_EQ(posix_memalign(&p, mi_test_hide_size(4), 10), EINVAL);
+  MI_CHECK_EQ(posix_memalign(&p, mi_test_hide_size(sizeof(void*) / 2), 10), EINVAL);
   MI_CHECK_PTR_EQ(p, &errno);
   free(malloc(100));
   MI_CHECK_EQ(errno, 1234);

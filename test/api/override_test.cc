@@ -112,7 +112,7 @@ MI_TEST(exceptions) {
   MI_CHECK_EQ(caught, 100);
   bool thrown = false;
   try {
-    std::vector<char> v(mi_test_hide_size(SIZE_MAX / 4));
+    std::vector<char> v(mi_test_hide_size(PTRDIFF_MAX));
     MI_CHECK(v.empty());
   } catch (const std::bad_alloc&) {
     thrown = true;
