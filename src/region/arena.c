@@ -41,6 +41,8 @@ enum {
   MI_ARENA_RANDOM_SLICES_MIN = 2 * MI_GROUP_SLICES,
   // The first search of an arena begins in so many slices: with the window still in its first group.
   MI_ARENA_FIRST_PLACES = MI_GROUP_SLICES / 4,
+  // After so many runs that the system would not open the search for one ends: it is not guards that are in the way.
+  MI_ARENA_REFUSALS_MAX = 8,
 };
 
 _Static_assert((int)MI_ARENA_WINDOW == (int)MI_BITMAP_WORD_BITS, "a window for one slice is a word");
@@ -418,11 +420,40 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
   }
 }
 
+// Makes a claimed run one that can be written all over. False: the caller still owns it and gives it back.
+static bool mi_arena_open_run(mi_arena_t* arena, size_t index, size_t slices) {
+  return mi_arena_commit_run(arena, index, slices) && _mi_arena_unguard_run(arena, index, slices);
+}
+
+// In a process without a mapping left a run between guards in use cannot be opened: that would split what is inaccessible.
+// Others need nothing of the kind. Claims and opens a run without guards.
+static bool mi_arena_claim_unguarded(mi_arena_t* arena, size_t slices, size_t align, size_t phase, size_t* index) {
+  const size_t count = arena->slice_count;
+  unsigned refused = 0;
+  size_t from = 0;
+  while (refused < MI_ARENA_REFUSALS_MAX && _mi_bitmap_find(arena->free, count, from, slices, align, phase, index)) {
+    const size_t guard = _mi_min(_mi_bitmap_next_set(arena->guarded, count, *index), _mi_bitmap_next_set(arena->sealed, count, *index));
+    if (guard < *index + slices) {
+      from = guard + 1;
+      continue;
+    }
+    from = *index + 1;
+    if (_mi_bitmap_try_claim(arena->free, *index, slices)) {
+      if (mi_arena_open_run(arena, *index, slices)) {
+        return true;
+      }
+      _mi_arena_give_back(arena, *index, slices);
+      refused++;
+    }
+  }
+  return false;
+}
+
 static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run) {
+  const size_t align_slices = align >> MI_SLICE_SHIFT;
+  const size_t phase = (((uintptr_t)arena->base >> MI_SLICE_SHIFT) + lead) & (align_slices - 1);
   size_t index;
   if (align > MI_SLICE_SIZE) {
-    const size_t align_slices = align >> MI_SLICE_SHIFT;
-    const size_t phase = (((uintptr_t)arena->base >> MI_SLICE_SHIFT) + lead) & (align_slices - 1);
     if (!mi_arena_find(arena, slices, align_slices, phase, apart, &index)) {
       return false;
     }
@@ -434,9 +465,14 @@ static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t lead, si
       return false;
     }
   }
+  if (!mi_arena_open_run(arena, index, slices)) {
+    _mi_arena_give_back(arena, index, slices);
+    if (!mi_arena_claim_unguarded(arena, slices, align_slices, phase, &index)) {
+      return false;
+    }
+  }
   // The base may have changed since the phase was computed, when the arena was given new memory.
-  if (!_mi_is_aligned(arena->base + (index + lead) * MI_SLICE_SIZE, align) || !mi_arena_commit_run(arena, index, slices) ||
-      !_mi_arena_unguard_run(arena, index, slices)) {
+  if (!_mi_is_aligned(arena->base + (index + lead) * MI_SLICE_SIZE, align)) {
     _mi_arena_give_back(arena, index, slices);
     return false;
   }

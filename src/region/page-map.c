@@ -29,21 +29,29 @@ bool _mi_page_map_init(unsigned address_bits) {
 static struct {
   mi_lock_t lock;  // leaf lock: creation
   uint8_t* bump;
-  size_t left;  // leaves in the chunk
+  size_t left;     // leaves in the chunk
+  bool committed;  // the chunk, as a whole
 } mi_leaves;
+
+// Where memory that is not touched costs nothing, a chunk is one mapping: a leaf that is needed when the process has none
+// left is there already.
+static bool mi_leaves_are_free(void) {
+  return _mi_os_config.has_overcommit && _mi_os_config.address_space_limit == SIZE_MAX;
+}
 
 static mi_page_map_leaf_t* mi_page_map_leaf_new(void) {
   const size_t page_size = _mi_os_page_size();
   const size_t size = _mi_align_up(sizeof(mi_page_map_leaf_t), page_size);
   if (mi_leaves.left == 0) {
     mi_leaves.left = MI_PAGE_MAP_CHUNK_LEAVES;
-    mi_leaves.bump = _mi_os_reserve_permanent(mi_leaves.left * size, false);
+    mi_leaves.committed = mi_leaves_are_free();
+    mi_leaves.bump = _mi_os_reserve_permanent(mi_leaves.left * size, mi_leaves.committed);
     if (mi_leaves.bump == NULL) {
       mi_leaves.left = 0;
       return _mi_os_reserve_permanent(size, true);
     }
   }
-  if (!_mi_os_commit(mi_leaves.bump, size)) {
+  if (!mi_leaves.committed && !_mi_os_commit(mi_leaves.bump, size)) {
     return NULL;
   }
   mi_page_map_leaf_t* const leaf = (mi_page_map_leaf_t*)(void*)mi_leaves.bump;
@@ -101,7 +109,7 @@ void _mi_page_map_seal(void) {
   const size_t page_size = _mi_os_page_size();
   const size_t size = _mi_align_up(sizeof(mi_page_map_leaf_t), page_size);
   _mi_lock_acquire(&mi_leaves.lock);
-  if (mi_leaves.bump != NULL && mi_leaves.left < MI_PAGE_MAP_CHUNK_LEAVES) {
+  if (mi_leaves.bump != NULL && !mi_leaves.committed && mi_leaves.left < MI_PAGE_MAP_CHUNK_LEAVES) {
     const size_t used = (MI_PAGE_MAP_CHUNK_LEAVES - mi_leaves.left) * size;
     _mi_os_seal(mi_leaves.bump - used, used);
   }

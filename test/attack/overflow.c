@@ -13,8 +13,11 @@ typedef struct victim_s {
 static void rightful(void) {}
 static void evil(void) {}
 
+// Every byte is changed, whatever stood there: a byte set to what it was is no overflow that anybody could see.
+static void change(char* at) { *(volatile char*)at = *(volatile char*)at == 0x41 ? 0x42 : 0x41; }
+
 static void fill(char* from, size_t n) {
-  for (size_t i = 0; i < n; i++) *(volatile char*)(from + i) = 0x41;
+  for (size_t i = 0; i < n; i++) change(from + i);
 }
 
 // The zero of a string that fills its buffer: does it hit the neighbour's first byte?
@@ -41,7 +44,7 @@ static void to_neighbour(size_t size, bool backwards) {
   memcpy(victim, &good, sizeof(good));
   attack_announce(b);
   if (backwards) {
-    for (char* at = b - 1; at >= a + sizeof(bad); at--) *(volatile char*)at = 0x41;
+    for (char* at = b - 1; at >= a + sizeof(bad); at--) change(at);
     memcpy(mi_test_hide(a), &bad, sizeof(bad));
   } else {
     fill(b + size, (size_t)(c - b) - size);
@@ -66,6 +69,16 @@ static char* with_others_before(char* p, size_t size) {
   return p;
 }
 
+// Whether there is memory of anybody at an address. The kernel looks, so that nothing faults.
+static bool is_accessible(const char* at) {
+  int ends[2];
+  MI_REQUIRE(pipe(ends) == 0);
+  const bool is = write(ends[1], mi_test_hide(at), 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return is;
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) attack_usage("");
   const char* const how = argv[1];
@@ -81,6 +94,10 @@ int main(int argc, char** argv) {
   char* p = attack_get(size);
   // Before the first block of a unit of memory there may be nothing that is anyone's.
   while (strcmp(how, "before-one") == 0 && ((uintptr_t)p & 0xffff) == 0) p = attack_get(size);
+  // Right behind the last block of a unit there may be no one's either.
+  const bool from_usable = strcmp(how, "one-behind-usable") == 0;
+  const bool is_short = from_usable || strcmp(how, "one") == 0 || strcmp(how, "eight") == 0 || strcmp(how, "by-realloc") == 0;
+  for (int i = 0; i < 20 && is_short && !is_accessible(p + (from_usable ? malloc_usable_size(p) : size + 7)); i++) p = attack_get(size);
   for (int i = count / 2; i < count; i++) keep[i] = attack_get(size);
   for (int i = 0; i < 100; i++) keep[count + i] = attack_get(100000);
   const size_t usable = malloc_usable_size(p);
@@ -111,11 +128,11 @@ int main(int argc, char** argv) {
     attack_end(true);
   } else if (strcmp(how, "before-one") == 0) {
     attack_expect_fault(p - 64, p);
-    *(volatile char*)(p - 1) = 0x41;
+    change(p - 1);
   } else if (strcmp(how, "before-run") == 0) {
     if (size < 1000000) p = with_others_before(p, size);
     attack_expect_fault(p - (16 << 20), p);
-    for (char* at = p - 1; at > p - (8 << 20); at--) *(volatile char*)at = 0x41;
+    for (char* at = p - 1; at > p - (8 << 20); at--) change(at);
     attack_end(true);
   } else if (strcmp(how, "by-realloc") == 0) {
     fill(p + size, 1);

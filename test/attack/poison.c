@@ -16,8 +16,9 @@ static void die(void) { _exit(3); }
 static uintptr_t forge(const char* way, uintptr_t at, uintptr_t target, uintptr_t old, size_t stride) {
   if (strcmp(way, "plain") == 0) return target;
   if (strcmp(way, "mangled") == 0) return target ^ (at >> 12);
-  if (strcmp(way, "low-byte") == 0) return old & ~(uintptr_t)0xff;
-  if (strcmp(way, "low-bytes") == 0) return old & ~(uintptr_t)0xffff;
+  // What would change nothing is no attack, unless there is no link at all.
+  if (strcmp(way, "low-byte") == 0) return (old & ~(uintptr_t)0xff) != old || old == 0 ? old & ~(uintptr_t)0xff : old ^ 0x80;
+  if (strcmp(way, "low-bytes") == 0) return (old & ~(uintptr_t)0xffff) != old || old == 0 ? old & ~(uintptr_t)0xffff : old ^ 0x80;
   if (strcmp(way, "plus") == 0) return old + stride;
   if (strcmp(way, "minus") == 0) return old - stride;
   if (strcmp(way, "plus-16") == 0) return old + 16;
@@ -59,7 +60,9 @@ static void once(const char* where, const char* way, size_t size) {
     free(a);
     const uintptr_t old = attack_word_read(a);
     if (attack_take(size, NULL, NULL)) attack_end(true);
-    free(mi_test_hide(attack_taken.block[3]));
+    // Another block, which may come to stand behind it in the list.
+    const size_t second = attack_taken.block[3] == a ? 4 : 3;
+    free(mi_test_hide(attack_taken.block[second]));
     bool back = false;
     for (size_t i = 0; i < attack_taken.count; i++) {
       if (attack_taken.block[i] != a) continue;
@@ -70,7 +73,7 @@ static void once(const char* where, const char* way, size_t size) {
       back = true;
     }
     if (!back) attack_end(false);
-    attack_taken.block[3] = NULL;
+    attack_taken.block[second] = NULL;
     for (size_t i = 0; i < 40; i++) attack_taken.block[attack_taken.count - 1 - i] = attack_get(size);
     attack_end(attack_overlap(attack_taken.block, attack_taken.count, size));
   }
@@ -81,7 +84,7 @@ static void once(const char* where, const char* way, size_t size) {
     // The link to b is put into b, which leads to itself then if links are worth the same everywhere.
     attack_word_write(b, attack_word_read(a));
   } else if (strcmp(way, "byte") == 0) {
-    *(unsigned char*)mi_test_hide(a) = 0x10;
+    *(volatile unsigned char*)mi_test_hide(a) ^= 0x10;
   } else {
     attack_word_write(a, forge(way, (uintptr_t)a, (uintptr_t)target, attack_word_read(a), row.stride));
   }
