@@ -48,8 +48,7 @@ void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t off
   }
   offset &= align - 1;
   if (MI_HAS_ZERO_SIZE && mi_unlikely(size == 0)) {
-    const mi_theap_t* const own = theap != NULL ? theap : _mi_theap_default();
-    void* const p = _mi_zero_size_alloc(own != NULL ? mi_atomic_load_relaxed(&own->heap) : _mi_heap_main(), align, offset);
+    void* const p = _mi_zero_size_alloc(theap != NULL ? theap : _mi_theap_default(), align, offset);
     if (p != NULL) {
       return p;
     }

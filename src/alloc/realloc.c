@@ -90,7 +90,8 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
     if (larger != NULL) {
       if (theap != NULL) {
         // As a copy would be, it is in the heap that the caller named.
-        mi_atomic_store_relaxed(&larger->heap, mi_atomic_load_relaxed(&theap->heap));
+        _mi_heap_leave_page(larger);
+        _mi_heap_enter_page(larger, theap);
       }
       if (MI_HAS_PADDING) {
         _mi_block_set_request(larger, larger->single_start, newsize);

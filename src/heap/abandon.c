@@ -12,21 +12,9 @@
 
 // The heap's list of a class: first in, first out, so that a page had time to gather free blocks when its turn comes.
 
-// Locks the heap of an owned page. The heap may end until its lock is held, and the page have moved to the main heap.
-static mi_heap_t* mi_page_lock_heap(mi_page_t* page) {
-  for (;;) {
-    mi_heap_t* const heap = mi_atomic_load_acquire(&page->heap);
-    _mi_lock_acquire(&heap->lock);
-    if (mi_likely(mi_atomic_load_relaxed(&page->heap) == heap)) {
-      return heap;
-    }
-    _mi_lock_release(&heap->lock);
-  }
-}
-
 static void mi_page_list(mi_page_t* page) {
   page->next = NULL;
-  mi_heap_t* const heap = mi_page_lock_heap(page);
+  mi_heap_t* const heap = _mi_page_lock_heap(page);
   mi_page_list_t* const list = &heap->listed[page->bin];
   page->prev = list->last;
   if (list->last != NULL) {
@@ -60,7 +48,7 @@ static void mi_heap_unlink(mi_heap_t* heap, mi_page_t* page) {
 }
 
 static void mi_page_unlist(mi_page_t* page) {
-  mi_heap_t* const heap = mi_page_lock_heap(page);
+  mi_heap_t* const heap = _mi_page_lock_heap(page);
   mi_heap_unlink(heap, page);
   _mi_lock_release(&heap->lock);
 }
@@ -68,7 +56,7 @@ static void mi_page_unlist(mi_page_t* page) {
 // Makes an owned page this theap's. In no queue yet.
 static void mi_page_adopt(mi_page_t* page, mi_theap_t* theap) {
   page->theap = theap;
-  page->last_tid = theap->tid;
+  mi_atomic_store_relaxed(&page->last_tid, theap->tid);
   _mi_page_rekey(page);
   mi_atomic_store_relaxed(&page->owner, theap->tid | (page->has_interior ? (uintptr_t)MI_OWNER_HAS_INTERIOR : 0));
 }
@@ -152,7 +140,7 @@ void _mi_page_abandon(mi_page_t* page) {
 static bool mi_page_should_reclaim(const mi_page_t* page, const mi_theap_t* theap) {
   const long reclaim = _mi_option_get(mi_option_page_reclaim_on_free);
   const mi_page_queue_t* const queue = &theap->queues[page->bin];
-  if (page->last_tid == theap->tid) {
+  if (mi_atomic_load_relaxed(&page->last_tid) == theap->tid) {
     const long max = _mi_option_get(mi_option_page_max_reclaim);
     return reclaim >= 0 && (max < 0 || (long)queue->count < max);
   }

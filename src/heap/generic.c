@@ -226,9 +226,9 @@ static void* mi_out_of_memory(size_t size) {
   return NULL;
 }
 
-static void* mi_try_single(mi_heap_t* heap, size_t size, size_t align, bool zero) {
+static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
   bool is_zero = false;
-  mi_page_t* const page = _mi_page_new_single(heap, _mi_max(size, 1), align, &is_zero);
+  mi_page_t* const page = _mi_page_new_single(theap, _mi_max(size, 1), align, &is_zero);
   if (page == NULL) {
     return NULL;
   }
@@ -237,10 +237,6 @@ static void* mi_try_single(mi_heap_t* heap, size_t size, size_t align, bool zero
   }
   _mi_block_prepare_single(page, size);
   return page->single_start;
-}
-
-static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  return mi_try_single(mi_atomic_load_relaxed(&theap->heap), size, align, zero);
 }
 
 // Whether the thread is to take its next block of this class from a page that others take theirs from, too.
@@ -306,7 +302,7 @@ static void* mi_late_alloc(const mi_request_t* request) {
   mi_theap_t* const theap = &mi_late.theap;
   if (mi_unlikely(_mi_lock_is_mine(&mi_late.lock)) && !_mi_lock_is_forking()) {
     // A report from in here has called a function of the program's, which allocates: the theap is in the middle of a call.
-    return mi_try_single(&_mi_heap_main_instance, request->size, request->align, request->zero);
+    return mi_theap_try_single(NULL, request->size, request->align, request->zero);
   }
   _mi_lock_acquire(&mi_late.lock);
   if (mi_atomic_load_relaxed(&theap->heap) == NULL) {
@@ -378,8 +374,7 @@ void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
 
 void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
   if (MI_HAS_ZERO_SIZE && size == 0 && room == MI_BLOCK_EXTRA) {
-    mi_heap_t* const heap = theap == NULL ? &_mi_heap_main_instance : mi_atomic_load_relaxed(&theap->heap);
-    void* const p = _mi_zero_size_alloc(heap, 1, 0);
+    void* const p = _mi_zero_size_alloc(theap, 1, 0);
     if (p != NULL) {
       return p;
     }

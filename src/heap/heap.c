@@ -14,9 +14,11 @@
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
 #include "src/sys/deferred.h"
+#include "src/sys/log.h"
+#include "src/sys/report.h"
 #include "src/sys/stats.h"
 
-mi_heap_t _mi_heap_main_instance = {.id = 1};
+mi_heap_t _mi_heap_main_instance = {.id = 1, .numa_node = -1};
 
 static struct {
   mi_lock_t lock;
@@ -33,11 +35,11 @@ void _mi_heaps_unlock(void) { _mi_lock_release(&mi_heaps.lock); }
 
 bool _mi_heaps_are_busy_here(void) { return _mi_lock_is_mine(&mi_heaps.lock) && !_mi_lock_is_forking(); }
 
-mi_heap_t* _mi_heap_new(void) {
+mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
   if (mi_unlikely(_mi_heaps_are_busy_here())) {
     return NULL;
   }
-  (void)_mi_theap_default();
+  (void)_mi_theap_own();
   _mi_heaps_lock();
   mi_heap_t* heap = mi_heaps.ended;
   if (heap != NULL) {
@@ -46,7 +48,13 @@ mi_heap_t* _mi_heap_new(void) {
     heap = _mi_meta_zalloc(sizeof(*heap));
   }
   if (heap != NULL) {
-    heap->id = ++mi_heaps.last_id;
+    heap->main = _mi_heap_main();
+    heap->tag = config->tag;
+    heap->allow_destroy = config->allow_destroy;
+    heap->arena = config->arena;
+    mi_atomic_store_relaxed(&heap->numa_node, -1);
+    heap->fill_preserve = 0;
+    mi_atomic_store_relaxed(&heap->id, ++mi_heaps.last_id);
     heap->prev = NULL;
     heap->next = mi_heaps.first;
     if (heap->next != NULL) {
@@ -59,8 +67,99 @@ mi_heap_t* _mi_heap_new(void) {
   return heap;
 }
 
-// Takes the heap out of the list and detaches its theaps: they belong to `successor` from now on, or to nobody.
-static void mi_heap_detach(mi_heap_t* heap, mi_heap_t* successor) {
+mi_heap_t* _mi_heap_new(void) {
+  const mi_heap_config_t config = {.allow_destroy = true};
+  return _mi_heap_new_as(&config);
+}
+
+// The pages of a heap
+
+static bool mi_heap_keeps_list(const mi_heap_t* heap) { return heap != _mi_heap_main(); }
+
+// Its lock is held; so in the next.
+static void mi_heap_link_page(mi_heap_t* heap, mi_page_t* page) {
+  mi_atomic_store_relaxed(&page->heap, heap);
+  if (!mi_heap_keeps_list(heap)) {
+    return;
+  }
+  page->heap_prev = NULL;
+  page->heap_next = heap->pages;
+  if (page->heap_next != NULL) {
+    page->heap_next->heap_prev = page;
+  }
+  heap->pages = page;
+}
+
+static void mi_heap_unlink_page(mi_heap_t* heap, mi_page_t* page) {
+  if (!mi_heap_keeps_list(heap)) {
+    return;
+  }
+  if (page->heap_prev != NULL) {
+    page->heap_prev->heap_next = page->heap_next;
+  } else {
+    heap->pages = page->heap_next;
+  }
+  if (page->heap_next != NULL) {
+    page->heap_next->heap_prev = page->heap_prev;
+  }
+}
+
+mi_heap_t* _mi_page_lock_heap(mi_page_t* page) {
+  for (;;) {
+    mi_heap_t* const heap = mi_atomic_load_acquire(&page->heap);
+    _mi_lock_acquire(&heap->lock);
+    if (mi_likely(mi_atomic_load_relaxed(&page->heap) == heap)) {
+      return heap;
+    }
+    _mi_lock_release(&heap->lock);
+  }
+}
+
+void _mi_heap_enter_page(mi_page_t* page, const mi_theap_t* theap) {
+  for (;;) {
+    // The main heap does not end, and keeps no list.
+    mi_heap_t* const heap = theap == NULL ? _mi_heap_main() : mi_atomic_load_acquire(&theap->heap);
+    if (!mi_heap_keeps_list(heap)) {
+      mi_heap_link_page(heap, page);
+      return;
+    }
+    // A theap changes its heap under the lock of the one that it leaves.
+    _mi_lock_acquire(&heap->lock);
+    const bool same = mi_atomic_load_relaxed(&theap->heap) == heap;
+    if (mi_likely(same)) {
+      mi_heap_link_page(heap, page);
+    }
+    _mi_lock_release(&heap->lock);
+    if (mi_likely(same)) {
+      return;
+    }
+  }
+}
+
+void _mi_heap_enter_page_beside(mi_page_t* page, mi_page_t* other) {
+  mi_heap_t* const heap = _mi_page_lock_heap(other);
+  mi_heap_link_page(heap, page);
+  _mi_lock_release(&heap->lock);
+}
+
+void _mi_heap_leave_page(mi_page_t* page) {
+  // Relaxed: what is in the main heap stays there, and other heaps' pages are looked at again under the lock.
+  if (mi_heap_keeps_list(mi_atomic_load_relaxed(&page->heap))) {
+    mi_heap_t* const heap = _mi_page_lock_heap(page);
+    mi_heap_unlink_page(heap, page);
+    _mi_lock_release(&heap->lock);
+  }
+}
+
+// The end of a heap
+
+// The heaps' lock is held. False: it has ended before, or is none.
+static bool mi_heap_exists(const mi_heap_t* heap) {
+  return mi_atomic_load_relaxed(&heap->id) != 0 &&
+      (heap->prev != NULL ? heap->prev->next == heap : mi_heaps.first == heap);
+}
+
+static void mi_heap_unlink(mi_heap_t* heap) {
   if (heap->prev != NULL) {
     heap->prev->next = heap->next;
   } else {
@@ -69,59 +168,62 @@ static void mi_heap_detach(mi_heap_t* heap, mi_heap_t* successor) {
   if (heap->next != NULL) {
     heap->next->prev = heap->prev;
   }
+}
+
+// Whoever has the theap for its default one goes back to its own. It may be about to use it, which does no harm as long as
+// the theap lasts.
+static void mi_theap_is_no_default(mi_theap_t* theap) {
+  mi_tls_t* const tls = theap->tls;
+  mi_theap_t* chosen = theap;
+  if (tls != NULL && mi_atomic_cas_strong_acq_rel(&tls->chosen, &chosen, NULL)) {
+    _mi_tls_disarm(tls);
+  }
+}
+
+// The heap's theaps belong to `successor` from now on, or to nobody. The heap's lock is held.
+static void mi_heap_detach_theaps(mi_heap_t* heap, mi_heap_t* successor) {
   mi_theap_t* next;
   for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = next) {
     next = theap->next_in_heap;
     theap->prev_in_heap = NULL;
     theap->next_in_heap = NULL;
     if (successor != NULL) {
-      mi_atomic_store_relaxed(&theap->heap_id, successor->id);
+      mi_atomic_store_relaxed(&theap->heap_id, mi_atomic_load_relaxed(&successor->id));
       _mi_heap_link_theap(successor, theap);
     }
     // Release pairs with the acquire of the owner thread, which drops a theap without a heap unseen.
     mi_atomic_store_release(&theap->heap, successor);
+    mi_theap_is_no_default(theap);
   }
   heap->theaps = NULL;
 }
 
+// All but the lock is as new, or is made so when the memory becomes the next heap.
 static void mi_heap_end(mi_heap_t* heap) {
-  // Everything but the lock as new. The id stays until the next heap gets another, so that it matches no theap.
   memset((void*)heap->listed, 0, sizeof(heap->listed));
+  mi_atomic_store_relaxed(&heap->id, 0);
   heap->next = mi_heaps.ended;
   mi_heaps.ended = heap;
   _mi_stat_decrease(&_mi_stats.heaps, 1);
 }
 
-// Calls `visit` for the heap's pages in arenas, those of all heaps for NULL. The page may be gone when it returns.
-static void mi_heap_visit_arena_pages(const mi_heap_t* heap, bool (*visit)(mi_page_t* page, void* arg), void* arg) {
-  mi_arena_t* arena;
-  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
-    size_t index = _mi_bitmap_next_set(arena->heads, arena->slice_count, 0);
-    for (; index < arena->slice_count; index = _mi_bitmap_next_set(arena->heads, arena->slice_count, index + 1)) {
-      mi_page_t* const page = _mi_arena_page_meta(arena, index);
-      if (heap == NULL || mi_atomic_load_relaxed(&page->heap) == heap) {
-        (void)visit(page, arg);
-      }
-    }
+static void mi_heap_move_pages(mi_heap_t* heap, mi_heap_t* successor) {
+  mi_page_t* next;
+  for (mi_page_t* page = heap->pages; page != NULL; page = next) {
+    next = page->heap_next;
+    mi_heap_link_page(successor, page);
   }
+  heap->pages = NULL;
 }
 
-// The page may have been given back since it was looked at, and be another heap's by now: then it stays there.
-static bool mi_page_move_to_main(mi_page_t* page, void* heap) {
-  mi_heap_t* from = heap;
-  mi_atomic_cas_strong_acq_rel(&page->heap, &from, _mi_heap_main());
-  return true;
-}
-
-// Joins the ended heap's lists to the main heap's.
-static void mi_heap_move_lists(mi_heap_t* heap) {
-  mi_heap_t* const main = _mi_heap_main();
+// Joins the ended heap's lists to its successor's.
+static void mi_heap_move_lists(mi_heap_t* heap, mi_heap_t* successor) {
   for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
     mi_page_t* const first = mi_atomic_load_relaxed(&heap->listed[bin].first);
     if (first == NULL) {
       continue;
     }
-    mi_page_list_t* const list = &main->listed[bin];
+    mi_page_list_t* const list = &successor->listed[bin];
     first->prev = list->last;
     if (list->last != NULL) {
       list->last->next = first;
@@ -129,77 +231,113 @@ static void mi_heap_move_lists(mi_heap_t* heap) {
       mi_atomic_store_relaxed(&list->first, first);
     }
     list->last = heap->listed[bin].last;
+    // Now, and not when the heap has ended: who was about to look for a page there looks still.
+    mi_atomic_store_relaxed(&heap->listed[bin].first, NULL);
+    heap->listed[bin].last = NULL;
   }
 }
 
-void _mi_heap_delete(mi_heap_t* heap) {
-  if (heap == NULL || heap == _mi_heap_main() || mi_unlikely(_mi_heaps_are_busy_here())) {
-    return;
-  }
-  _mi_heaps_lock();
-  mi_heap_detach(heap, _mi_heap_main());
-  // Both locks: a page changes its heap and its list at once for everyone who lists or unlists.
+// The heaps' lock is held.
+static void mi_heap_end_by_delete(mi_heap_t* heap) {
+  mi_heap_t* const main = heap->main;
+  mi_heap_unlink(heap);
+  // Both locks: a page changes its heap and its list at once for everyone who enters, leaves, lists or unlists.
   _mi_lock_acquire(&heap->lock);
-  _mi_lock_acquire(&_mi_heap_main()->lock);
-  mi_heap_visit_arena_pages(heap, &mi_page_move_to_main, heap);
-  _mi_single_visit(&mi_page_move_to_main, heap);
-  _mi_zero_size_heap_end(heap, _mi_heap_main());
-  mi_heap_move_lists(heap);
-  _mi_lock_release(&_mi_heap_main()->lock);
+  _mi_lock_acquire(&main->lock);
+  mi_heap_detach_theaps(heap, main);
+  mi_heap_move_pages(heap, main);
+  _mi_zero_size_heap_end(heap, main);
+  mi_heap_move_lists(heap, main);
+  _mi_lock_release(&main->lock);
   _mi_lock_release(&heap->lock);
   mi_heap_end(heap);
-  _mi_heaps_unlock();
 }
 
-static bool mi_single_is_of_heap(mi_page_t* page, void* arg) {
-  mi_page_t** const found = arg;
-  if (mi_atomic_load_relaxed(&page->heap) != mi_atomic_load_relaxed(&(*found)->heap)) {
-    return true;
+// A page that goes with its heap has blocks that nobody frees: what a free would have seen is looked for here.
+static void mi_page_check_blocks(mi_page_t* page) {
+  if (!MI_HAS_PADDING || !MI_HAS_LIVE_BITS) {
+    return;
   }
-  *found = page;
-  return false;
-}
-
-static void mi_heap_release_singles(mi_heap_t* heap) {
-  mi_page_t probe;
-  mi_atomic_store_relaxed(&probe.heap, heap);
-  for (;;) {
-    mi_page_t* found = &probe;
-    _mi_single_visit(&mi_single_is_of_heap, &found);
-    if (found == &probe) {
-      return;
+  if (_mi_page_is_single(page)) {
+    _mi_block_check_single(page);
+    return;
+  }
+  for (uint32_t i = 0; i < page->reserved; i++) {
+    const uint8_t* const block = page->start + i * page->block_size;
+    if (_mi_hard_live_test(page->live, _mi_page_live_index(page, block))) {
+      (void)_mi_block_request(page, block);
     }
-    _mi_page_release(found);
   }
 }
 
 // Counts as unlisted what was listed: the lists go with the heap.
-static bool mi_page_release_with_heap(mi_page_t* page, void* arg) {
-  (void)arg;
+static void mi_page_release_with_heap(mi_page_t* page) {
   if ((mi_atomic_load_relaxed(&page->remote) & MI_REMOTE_LISTED) != 0) {
     _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
   }
+  mi_page_check_blocks(page);
   page->used = 0;
-  if (MI_HAS_ZERO_ON_FREE) {
+  if (MI_HAS_ZERO_ON_FREE && page->arena != NULL && !(MI_HAS_LARGE_QUARANTINE && _mi_page_is_single(page))) {
     _mi_page_release_idle(page);
   } else {
     _mi_page_release(page);
   }
-  return true;
 }
 
-void _mi_heap_destroy(mi_heap_t* heap) {
-  if (heap == NULL || heap == _mi_heap_main() || mi_unlikely(_mi_heaps_are_busy_here())) {
+static void mi_heap_end_by_destroy(mi_heap_t* heap) {
+  mi_heap_unlink(heap);
+  _mi_lock_acquire(&heap->lock);
+  mi_heap_detach_theaps(heap, NULL);
+  _mi_lock_release(&heap->lock);
+  // Each leaves the list as it goes.
+  while (heap->pages != NULL) {
+    mi_page_release_with_heap(heap->pages);
+  }
+  _mi_zero_size_heap_end(heap, NULL);
+  mi_heap_end(heap);
+}
+
+static void mi_heap_end_as(mi_heap_t* heap, bool destroy) {
+  if (heap == NULL || mi_unlikely(_mi_heaps_are_busy_here())) {
+    return;
+  }
+  const char* const what = destroy ? "destroyed" : "deleted";
+  if (mi_unlikely(heap->main == NULL && mi_atomic_load_relaxed(&heap->id) != 0)) {
+    _mi_log_warning("the main heap cannot be %s\n", what);
     return;
   }
   _mi_heaps_lock();
-  mi_heap_detach(heap, NULL);
-  mi_heap_visit_arena_pages(heap, &mi_page_release_with_heap, NULL);
-  mi_heap_release_singles(heap);
-  _mi_zero_size_heap_end(heap, NULL);
-  mi_heap_end(heap);
+  const bool exists = mi_heap_exists(heap);
+  if (mi_likely(exists)) {
+    if (destroy && heap->allow_destroy) {
+      mi_heap_end_by_destroy(heap);
+    } else {
+      mi_heap_end_by_delete(heap);
+    }
+  }
   _mi_heaps_unlock();
+  if (mi_unlikely(!exists)) {
+    _mi_report(MI_VIOLATION_double_free, "heap %p has been deleted or destroyed, %s again", (void*)heap, what);
+    return;
+  }
   _mi_thread_disarm();
+}
+
+void _mi_heap_delete(mi_heap_t* heap) { mi_heap_end_as(heap, false); }
+
+void _mi_heap_destroy(mi_heap_t* heap) { mi_heap_end_as(heap, true); }
+
+// The end of the process
+
+// Calls `visit` for the pages in arenas.
+static void mi_heaps_visit_arena_pages(bool (*visit)(mi_page_t* page, void* arg), void* arg) {
+  mi_arena_t* arena;
+  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
+    size_t index = _mi_bitmap_next_set(arena->heads, arena->slice_count, 0);
+    for (; index < arena->slice_count; index = _mi_bitmap_next_set(arena->heads, arena->slice_count, index + 1)) {
+      (void)visit(_mi_arena_page_meta(arena, index), arg);
+    }
+  }
 }
 
 static bool mi_page_unregister(mi_page_t* page, void* arg) {
@@ -216,7 +354,7 @@ static bool mi_page_note_use(mi_page_t* page, void* in_use) {
 
 static bool mi_heaps_are_empty(void) {
   bool in_use = false;
-  mi_heap_visit_arena_pages(NULL, &mi_page_note_use, &in_use);
+  mi_heaps_visit_arena_pages(&mi_page_note_use, &in_use);
   _mi_single_visit(&mi_page_note_use, &in_use);
   return !in_use && !_mi_zero_size_in_use();
 }
@@ -243,10 +381,16 @@ bool _mi_heaps_destroy_all(bool unloaded) {
     // What is still called finds no theap, and is served from fresh memory; late frees are ignored.
     _mi_thread_disarm();
     _mi_tls.own = NULL;
+    mi_atomic_store_relaxed(&_mi_tls.chosen, NULL);
     _mi_tls.state = MI_THREAD_DONE;
     _mi_heap_main()->theaps = NULL;
+    for (mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
+      heap->theaps = NULL;
+      heap->pages = NULL;
+      memset((void*)heap->listed, 0, sizeof(heap->listed));
+    }
     memset((void*)_mi_heap_main()->listed, 0, sizeof(_mi_heap_main()->listed));
-    mi_heap_visit_arena_pages(NULL, &mi_page_unregister, NULL);
+    mi_heaps_visit_arena_pages(&mi_page_unregister, NULL);
     _mi_zero_size_destroy_all();
     _mi_arenas_destroy();
   }
@@ -329,6 +473,10 @@ bool _mi_heaps_fork_release(bool in_child) {
     mi_heap_fork_release(heap, in_child);
   }
   mi_heap_fork_release(_mi_heap_main(), in_child);
+  // A thread may have been about to find that its page has moved on.
+  for (mi_heap_t* heap = mi_heaps.ended; in_child && heap != NULL; heap = heap->next) {
+    _mi_lock_reset(&heap->lock);
+  }
   if (in_child) {
     _mi_lock_reset(&mi_heaps.lock);
   } else {

@@ -8,13 +8,24 @@
 
 mi_inline mi_heap_t* _mi_heap_main(void) { return &_mi_heap_main_instance; }
 
+typedef struct mi_heap_config_s {
+  int tag;
+  bool allow_destroy;
+  mi_arena_t* arena;  // NULL: any
+} mi_heap_config_t;
+
 // A new heap; NULL when there is no memory.
+mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config);
+
+// The same, as most heaps are.
 mi_heap_t* _mi_heap_new(void);
 
-// Ends a heap; its live blocks become the main heap's. NULL and the main heap are left alone.
+// Ends a heap; its live blocks become the main heap's. Other threads may use its blocks meanwhile, and allocate from it
+// through theaps that they have. NULL is ignored, the main heap refused with a warning, a heap that has ended reported.
 void _mi_heap_delete(mi_heap_t* heap);
 
-// Ends a heap with all its blocks. No other thread may use the heap or its blocks meanwhile.
+// Ends a heap with all its blocks, whose ends are checked as by a free; the same exceptions. One that may not be destroyed is
+// deleted. No other thread may use the heap or its blocks meanwhile.
 void _mi_heap_destroy(mi_heap_t* heap);
 
 // The end of the process: unmaps every arena, with all blocks, if there never was another thread. Or of the library alone

@@ -173,8 +173,10 @@ static mi_page_t* mi_page_claim_meta(const mi_run_t* run, bool has_live) {
   return page;
 }
 
-static bool mi_page_publish(mi_page_t* page) {
+static bool mi_page_publish(mi_page_t* page, const mi_theap_t* theap) {
+  _mi_heap_enter_page(page, theap);
   if (!_mi_page_map_register(page->start, page->slice_count, page)) {
+    _mi_heap_leave_page(page);
     _mi_arena_release(page->arena, page->slice_index, page->slice_count, page->memory_is_zero);
     return false;
   }
@@ -200,9 +202,8 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   page->reserved = (uint32_t)((slices * MI_SLICE_SIZE - guard) / page->block_size);
   page->granule_shift = (uint8_t)_mi_granule_shift(slices);
   page->class_spread = (uint32_t)_mi_hard_class_spread(page->block_size);
-  mi_atomic_store_relaxed(&page->heap, mi_atomic_load_relaxed(&theap->heap));
   page->theap = theap;
-  page->last_tid = theap->tid;
+  mi_atomic_store_relaxed(&page->last_tid, theap->tid);
   if (MI_HAS_ENCODED_LISTS) {
     const uint64_t a = _mi_random_next(&theap->random);
     const uint64_t b = _mi_random_next(&theap->random);
@@ -216,10 +217,10 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   }
   mi_atomic_store_relaxed(&page->remote, MI_REMOTE_OWNED);
   mi_atomic_store_relaxed(&page->owner, theap->tid);
-  return mi_page_publish(page) ? page : NULL;
+  return mi_page_publish(page, theap) ? page : NULL;
 }
 
-mi_page_t* _mi_page_new_single(mi_heap_t* heap, size_t size, size_t align, bool* is_zero) {
+mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool* is_zero) {
   const mi_large_layout_t layout = _mi_single_layout(size, align);
   const size_t slices = layout.size / MI_SLICE_SIZE;
   // Up to a slice the layout aligns the block, beyond it the run does.
@@ -229,15 +230,15 @@ mi_page_t* _mi_page_new_single(mi_heap_t* heap, size_t size, size_t align, bool*
   if (slices <= _mi_arena_slices_max() && align <= MI_SINGLE_ARENA_ALIGN_MAX &&
       _mi_arena_claim_led(slices, lead, _mi_max(align, MI_SLICE_SIZE), true, &run)) {
     page = mi_page_claim_meta(&run, false);
-    _mi_single_init(page, heap, &layout);
+    _mi_single_init(page, &layout);
     _mi_single_guard(page);
-    page = mi_page_publish(page) ? page : NULL;
+    page = mi_page_publish(page, theap) ? page : NULL;
     if (page != NULL) {
       _mi_stat_increase(&_mi_stats.malloc_huge, page->block_size);
     }
   }
   if (page == NULL) {
-    page = _mi_single_new_from_os(heap, size, align);
+    page = _mi_single_new_from_os(theap, size, align);
   }
   if (page != NULL) {
     _mi_counter_add(&_mi_stats.malloc_huge_count, 1);
@@ -250,6 +251,7 @@ static void* mi_slice_of(const void* p) { return (void*)((uintptr_t)p & ~(uintpt
 
 static void mi_page_retract(mi_page_t* page) {
   mi_assert_internal(page->used == 0 || _mi_page_is_single(page));
+  _mi_heap_leave_page(page);
   _mi_page_map_unregister(page->start, page->slice_count);
   if (_mi_page_is_single(page)) {
     _mi_page_map_unregister(mi_slice_of(page->single_start), 1);

@@ -108,7 +108,9 @@ struct mi_page_s {
   uint8_t os_guards;  // MI_OS_GUARD_ of a single with memory of its own
   size_t request;     // what a single was asked for
   mi_os_block_t os;
-  uintptr_t last_tid;  // who owned it last
+  _Atomic(uintptr_t) last_tid;  // who owned it last; of a single: who made it
+  struct mi_page_s* heap_next;  // in the list of all pages of its heap, under the heap's lock; not of the main heap's
+  struct mi_page_s* heap_prev;
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");
@@ -241,8 +243,9 @@ void _mi_page_collect(mi_page_t* page);
 // A new page of a size class, owned by the calling thread, in no queue; NULL when the system has no memory.
 mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin);
 
-// A new page with one block of at least `size` bytes at a multiple of `align`, unowned. *is_zero: it holds zeroes.
-mi_page_t* _mi_page_new_single(mi_heap_t* heap, size_t size, size_t align, bool* is_zero);
+// A new page with one block of at least `size` bytes at a multiple of `align`, unowned, in the theap's heap (NULL: the main
+// heap). *is_zero: it holds zeroes.
+mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool* is_zero);
 
 // Gives a page's memory back. Owned by the caller, in no queue or list, with no block in use.
 void _mi_page_release(mi_page_t* page);

@@ -117,7 +117,7 @@ void _mi_thread_init(void) {
   if (_mi_tls.state == MI_THREAD_DONE) {
     _mi_tls.state = MI_THREAD_FRESH;
   }
-  (void)_mi_theap_default();
+  (void)_mi_theap_own();
 }
 
 void _mi_thread_done(void) {
@@ -128,6 +128,7 @@ void _mi_thread_done(void) {
   // First of all the thread stops being an owner: what runs from here on is served like a thread without a theap.
   _mi_thread_disarm();
   _mi_tls.own = NULL;
+  mi_atomic_store_relaxed(&_mi_tls.chosen, NULL);
   _mi_tls.own_tid = 0;
   _mi_tls.state = MI_THREAD_DONE;
   while (theap != NULL) {
@@ -148,6 +149,7 @@ void _mi_collect(bool force) {
   _mi_deferred_free(force);
   while (force && _mi_orphans_adopt()) {
   }
+  _mi_thread_prune();
   _mi_thread_each_theap(force ? &mi_theap_collect_forced : &mi_theap_collect_gently);
   if (force) {
     _mi_arena_held_release();

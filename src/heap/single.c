@@ -41,7 +41,7 @@ mi_large_layout_t _mi_single_layout(size_t size, size_t align) {
   return _mi_hard_large_layout(size, align, places > 1 ? (size_t)(_mi_single_random() % places) : 0, os_page);
 }
 
-void _mi_single_init(mi_page_t* page, mi_heap_t* heap, const mi_large_layout_t* layout) {
+void _mi_single_init(mi_page_t* page, const mi_large_layout_t* layout) {
   page->bin = MI_BIN_SINGLE;
   page->single_start = page->start + layout->offset;
   page->block_size = layout->end;
@@ -52,7 +52,7 @@ void _mi_single_init(mi_page_t* page, mi_heap_t* heap, const mi_large_layout_t* 
   page->used = 1;
   // Every offset but 0 is off the granule.
   page->granule_shift = 63;
-  mi_atomic_store_relaxed(&page->heap, heap);
+  mi_atomic_store_relaxed(&page->last_tid, _mi_tls.own_tid);
   mi_atomic_store_relaxed(&page->remote, 0);
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);
 }
@@ -163,8 +163,9 @@ static void mi_single_unlink(mi_page_t* page) {
   _mi_lock_release(&mi_singles.lock);
 }
 
-// `align`: of the run. Beyond a slice the guard before the block is one of the reservation.
-static mi_page_t* mi_single_new_laid_out(mi_heap_t* heap, const mi_large_layout_t* layout, size_t align) {
+// `align`: of the run. Beyond a slice the guard before the block is one of the reservation. In the heap of the
+// page `beside`, or of the theap.
+static mi_page_t* mi_single_new_laid_out(const mi_theap_t* theap, mi_page_t* beside, const mi_large_layout_t* layout, size_t align) {
   mi_page_t* const page = _mi_meta_zalloc(sizeof(*page));
   if (page == NULL) {
     return NULL;
@@ -177,9 +178,15 @@ static mi_page_t* mi_single_new_laid_out(mi_heap_t* heap, const mi_large_layout_
   }
   page->slice_count = layout->size / MI_SLICE_SIZE;
   page->memory_is_zero = true;
-  _mi_single_init(page, heap, layout);
+  _mi_single_init(page, layout);
   _mi_single_guard(page);
+  if (beside != NULL) {
+    _mi_heap_enter_page_beside(page, beside);
+  } else {
+    _mi_heap_enter_page(page, theap);
+  }
   if (!_mi_page_map_register(page->start, page->slice_count, page)) {
+    _mi_heap_leave_page(page);
     mi_single_forget_os_guards(page, MI_OS_GUARD_HEAD | MI_OS_GUARD_TAIL);
     _mi_os_release(&page->os);
     _mi_meta_free(page, sizeof(*page));
@@ -192,10 +199,10 @@ static mi_page_t* mi_single_new_laid_out(mi_heap_t* heap, const mi_large_layout_
   return page;
 }
 
-mi_page_t* _mi_single_new_from_os(mi_heap_t* heap, size_t size, size_t align) {
+mi_page_t* _mi_single_new_from_os(const mi_theap_t* theap, size_t size, size_t align) {
   const mi_large_layout_t layout =
       align > MI_SLICE_SIZE ? _mi_hard_large_layout_at(size, 0, _mi_os_page_size()) : _mi_single_layout(size, align);
-  return mi_single_new_laid_out(heap, &layout, _mi_max(align, MI_SLICE_SIZE));
+  return mi_single_new_laid_out(theap, NULL, &layout, _mi_max(align, MI_SLICE_SIZE));
 }
 
 void _mi_single_release_to_os(mi_page_t* page) {
@@ -436,14 +443,11 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
     return NULL;
   }
   const size_t first = _mi_align_down(offset, os_page);
-  mi_heap_t* heap = mi_atomic_load_relaxed(&page->heap);
   const mi_large_layout_t layout = _mi_hard_large_layout_at(size, offset, os_page);
-  mi_page_t* const larger = mi_single_new_laid_out(heap, &layout, MI_SLICE_SIZE);
+  mi_page_t* const larger = mi_single_new_laid_out(NULL, page, &layout, MI_SLICE_SIZE);
   if (larger == NULL) {
     return NULL;
   }
-  // If the heap was deleted meanwhile, its walk over the singles met the new one, or had moved the old one before.
-  mi_atomic_cas_strong_acq_rel(&larger->heap, &heap, mi_atomic_load_acquire(&page->heap));
   if (_mi_prim_move(page->start + first, larger->start + first, page->block_size - first) != 0) {
     (void)_mi_single_free(larger);
     return NULL;

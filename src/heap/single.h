@@ -21,13 +21,13 @@ uint64_t _mi_single_random(void);
 mi_large_layout_t _mi_single_layout(size_t size, size_t align);
 
 // Fills in what is the same for every single; arena, slices, start and memory_is_zero are set.
-void _mi_single_init(mi_page_t* page, mi_heap_t* heap, const mi_large_layout_t* layout);
+void _mi_single_init(mi_page_t* page, const mi_large_layout_t* layout);
 
 // Makes what lies before and behind the block inaccessible, as far as the system allows.
 void _mi_single_guard(mi_page_t* page);
 
 // A single in memory of its own; entered everywhere. NULL: no memory.
-mi_page_t* _mi_single_new_from_os(mi_heap_t* heap, size_t size, size_t align);
+mi_page_t* _mi_single_new_from_os(const mi_theap_t* theap, size_t size, size_t align);
 
 // Unmaps it. Out of the page map already.
 void _mi_single_release_to_os(mi_page_t* page);

@@ -10,15 +10,11 @@
 #include "src/heap/process.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
+#include "src/sys/report.h"
 #include "src/sys/stats.h"
 
 // All zeroes at first: an indirect function's resolver may allocate before the loader has copied initial values here.
 mi_thread_local mi_tls_t _mi_tls;
-
-static void mi_tls_disarm(mi_tls_t* tls) {
-  mi_atomic_store_relaxed(&tls->theap, NULL);
-  mi_atomic_store_relaxed(&tls->tid, MI_TID_DISARMED);
-}
 
 // A deadline that was set just now concerns all threads: any of them may make the next call after it. A theap is unlinked
 // before its thread's storage goes, and this lock keeps it linked.
@@ -29,7 +25,7 @@ static void mi_threads_disarm(void) {
   if (mi_atomic_exchange_acq_rel(&_mi_arena_purge_is_news, false)) {
     for (mi_theap_t* theap = _mi_heap_main()->theaps; theap != NULL; theap = theap->next_in_heap) {
       if (theap->tls != NULL) {
-        mi_tls_disarm(theap->tls);
+        _mi_tls_disarm(theap->tls);
       }
     }
   }
@@ -37,7 +33,7 @@ static void mi_threads_disarm(void) {
 }
 
 void _mi_thread_disarm(void) {
-  mi_tls_disarm(&_mi_tls);
+  _mi_tls_disarm(&_mi_tls);
   if (mi_unlikely(mi_atomic_load_relaxed(&_mi_arena_purge_is_news))) {
     mi_threads_disarm();
   }
@@ -46,7 +42,9 @@ void _mi_thread_disarm(void) {
 // Thread ids are not used twice, so a page can never be taken for that of a thread long gone.
 static _Atomic(uintptr_t) mi_next_tid = MI_TID_FIRST;
 
-static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid) {
+// NULL, and *ended set: the heap has ended. Else there is no memory.
+static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid, bool* ended) {
+  *ended = false;
   if (mi_unlikely(_mi_heaps_are_busy_here())) {
     return NULL;
   }
@@ -59,11 +57,19 @@ static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid) {
   }
   theap->tid = tid;
   theap->tls = &_mi_tls;
-  mi_atomic_store_relaxed(&theap->heap_id, heap->id);
-  mi_atomic_store_relaxed(&theap->heap, heap);
   _mi_heaps_lock();
-  _mi_heap_link_theap(heap, theap);
+  const uintptr_t id = mi_atomic_load_relaxed(&heap->id);
+  mi_atomic_store_relaxed(&theap->heap_id, id);
+  mi_atomic_store_relaxed(&theap->heap, heap);
+  *ended = id == 0;
+  if (mi_likely(!*ended)) {
+    _mi_heap_link_theap(heap, theap);
+  }
   _mi_heaps_unlock();
+  if (mi_unlikely(*ended)) {
+    _mi_meta_free(theap, sizeof(*theap));
+    return NULL;
+  }
   _mi_stat_increase(&_mi_stats.theaps, 1);
   return theap;
 }
@@ -104,7 +110,7 @@ void _mi_theap_end(mi_theap_t* theap) {
   _mi_meta_free(theap, sizeof(*theap));
 }
 
-mi_theap_t* _mi_theap_default(void) {
+mi_theap_t* _mi_theap_own(void) {
   if (mi_likely(_mi_tls.own != NULL)) {
     return _mi_tls.own;
   }
@@ -116,7 +122,8 @@ mi_theap_t* _mi_theap_default(void) {
     return _mi_tls.own;
   }
   const uintptr_t tid = mi_atomic_add_relaxed(&mi_next_tid, MI_TID_STEP);
-  mi_theap_t* const theap = mi_theap_new(_mi_heap_main(), tid);
+  bool ended;
+  mi_theap_t* const theap = mi_theap_new(_mi_heap_main(), tid, &ended);
   if (theap == NULL) {
     return NULL;
   }
@@ -130,35 +137,85 @@ mi_theap_t* _mi_theap_default(void) {
   return theap;
 }
 
+mi_theap_t* _mi_theap_default(void) {
+  mi_theap_t* const own = _mi_theap_own();
+  mi_theap_t* const chosen = mi_atomic_load_relaxed(&_mi_tls.chosen);
+  return mi_likely(chosen == NULL) ? own : chosen;
+}
+
+void _mi_theap_choose_default(mi_theap_t* theap) {
+  mi_atomic_store_relaxed(&_mi_tls.chosen, theap == _mi_tls.own ? NULL : theap);
+  _mi_thread_arm();
+}
+
+static bool mi_theap_is_of(const mi_theap_t* theap, const mi_heap_t* heap, uintptr_t id) {
+  return mi_atomic_load_relaxed(&theap->heap) == heap && mi_atomic_load_relaxed(&theap->heap_id) == id;
+}
+
 mi_theap_t* _mi_theap_find(const mi_heap_t* heap) {
-  mi_theap_t* theap = _mi_tls.own;
-  while (theap != NULL && (mi_atomic_load_relaxed(&theap->heap) != heap || mi_atomic_load_relaxed(&theap->heap_id) != heap->id)) {
+  mi_theap_t* const own = _mi_tls.own;
+  if (own == NULL) {
+    return NULL;
+  }
+  const uintptr_t id = mi_atomic_load_relaxed(&heap->id);
+  mi_theap_t** const recent = &own->recent[id % MI_THEAP_RECENT];
+  if (mi_likely(*recent != NULL && mi_theap_is_of(*recent, heap, id))) {
+    return *recent;
+  }
+  mi_theap_t* theap = own;
+  while (theap != NULL && !mi_theap_is_of(theap, heap, id)) {
     theap = theap->next_in_thread;
+  }
+  if (theap != NULL) {
+    *recent = theap;
   }
   return theap;
 }
 
-// Drops theaps whose heap is gone from the calling thread's chain: destroyed, or deleted and now a second one of the main
-// heap, which the first inherits the pages of through the heap's lists.
-static void mi_thread_prune(mi_theap_t* own) {
-  if (mi_unlikely(_mi_heaps_are_busy_here())) {
+// Nothing of the thread leads to the theap any more, which is out of its chain.
+static void mi_thread_forget_theap(const mi_theap_t* theap) {
+  for (size_t i = 0; i < MI_THEAP_RECENT; i++) {
+    if (_mi_tls.own->recent[i] == theap) {
+      _mi_tls.own->recent[i] = NULL;
+    }
+  }
+  if (mi_atomic_load_relaxed(&_mi_tls.chosen) == theap) {
+    mi_atomic_store_relaxed(&_mi_tls.chosen, NULL);
+  }
+  if (_mi_thread_theap() == theap) {
+    _mi_thread_disarm();
+  }
+}
+
+void _mi_thread_end_theap(mi_theap_t* theap) {
+  mi_theap_t** link = &_mi_tls.own->next_in_thread;
+  while (*link != theap) {
+    link = &(*link)->next_in_thread;
+  }
+  *link = theap->next_in_thread;
+  mi_thread_forget_theap(theap);
+  _mi_theap_end(theap);
+}
+
+// A heap was destroyed, or deleted so that its theap is a second one of the main heap, which the first inherits the pages of
+// through the heap's lists.
+void _mi_thread_prune(void) {
+  if (_mi_tls.own == NULL || mi_unlikely(_mi_heaps_are_busy_here())) {
     return;
   }
-  mi_theap_t** link = &own->next_in_thread;
-  while (*link != NULL) {
-    mi_theap_t* const theap = *link;
-    mi_heap_t* const heap = mi_atomic_load_acquire(&theap->heap);
-    if (heap == NULL || heap == _mi_heap_main()) {
-      *link = theap->next_in_thread;
-      _mi_theap_end(theap);
-    } else {
-      link = &theap->next_in_thread;
+  mi_theap_t* next;
+  const mi_heap_t* const own_heap = mi_atomic_load_relaxed(&_mi_tls.own->heap);
+  for (mi_theap_t* theap = _mi_tls.own->next_in_thread; theap != NULL; theap = next) {
+    next = theap->next_in_thread;
+    const mi_heap_t* const heap = mi_atomic_load_acquire(&theap->heap);
+    if (heap == NULL || heap == own_heap) {
+      _mi_thread_end_theap(theap);
     }
   }
 }
 
 mi_theap_t* _mi_heap_theap(mi_heap_t* heap) {
-  mi_theap_t* const own = _mi_theap_default();
+  mi_theap_t* const own = _mi_theap_own();
   if (own == NULL || heap == NULL || heap == _mi_heap_main()) {
     return own;
   }
@@ -166,11 +223,15 @@ mi_theap_t* _mi_heap_theap(mi_heap_t* heap) {
   if (mi_likely(found != NULL)) {
     return found;
   }
-  mi_thread_prune(own);
-  mi_theap_t* const theap = mi_theap_new(heap, own->tid);
+  _mi_thread_prune();
+  bool ended;
+  mi_theap_t* const theap = mi_theap_new(heap, own->tid, &ended);
   if (theap != NULL) {
     theap->next_in_thread = own->next_in_thread;
     own->next_in_thread = theap;
+  } else if (mi_unlikely(ended)) {
+    _mi_report(MI_VIOLATION_use_after_free, "heap %p has been deleted or destroyed, and is used", (void*)heap);
+    return own;
   }
   return theap;
 }

@@ -12,7 +12,8 @@
 typedef struct mi_tls_s mi_tls_t;
 typedef struct mi_quarantine_s mi_quarantine_t;
 
-enum { MI_DIRECT_ENTRIES = MI_DIRECT_SIZE_MAX / MI_BLOCK_ALIGN + 1 };
+enum { MI_DIRECT_ENTRIES = MI_DIRECT_SIZE_MAX / MI_BLOCK_ALIGN + 1,
+       MI_THEAP_RECENT = 16 };
 
 struct mi_theap_s {
   mi_page_t* direct[MI_DIRECT_ENTRIES];  // by request size in units of MI_BLOCK_ALIGN: the first page of its class
@@ -36,6 +37,7 @@ struct mi_theap_s {
   uint64_t quarantine_bits;   // random bits not used up yet
   uint32_t quarantine_bits_left;
   mi_quarantine_t* quarantines[MI_BIN_COUNT];  // of the classes, made at the first free
+  mi_theap_t* recent[MI_THEAP_RECENT];         // of a thread's first theap: theaps found lately, by the ids of their heaps
 };
 
 typedef struct mi_page_list_s {
@@ -44,12 +46,19 @@ typedef struct mi_page_list_s {
 } mi_page_list_t;
 
 struct mi_heap_s {
-  mi_lock_t lock;  // leaf lock: the lists of pages
-  uintptr_t id;
+  mi_lock_t lock;         // leaf lock, but for that of `main`: the lists of pages
+  _Atomic(uintptr_t) id;  // no two heaps ever have the same; 0 once the heap has ended
   mi_theap_t* theaps;  // under the heaps' lock, like the links of the heaps themselves
   mi_heap_t* next;
   mi_heap_t* prev;
   mi_page_list_t listed[MI_BIN_COUNT];
+  mi_page_t* pages;         // all of them, but for those of blocks of no bytes; not of the main heap
+  mi_heap_t* main;          // what becomes of its blocks when it is deleted: they are that one's; NULL: it is a main heap
+  mi_arena_t* arena;        // its pages lie in this one and nowhere else; NULL: where there is room
+  _Atomic(int) numa_node;   // where its memory should be; negative: anywhere
+  int tag;                  // the program's, for visits
+  bool allow_destroy;       // else its end by destroy is one by delete
+  uint32_t fill_preserve;   // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
 };
 
 extern mi_heap_t _mi_heap_main_instance;
@@ -62,8 +71,9 @@ typedef enum mi_thread_state_e {
 
 struct mi_tls_s {
   // What the fast paths use. Another thread may disarm them (relaxed: the slow path finds out the rest).
-  _Atomic(mi_theap_t*) theap;  // armed: `own`; disarmed: NULL
-  _Atomic(uintptr_t) tid;      // armed: `own_tid`; disarmed: MI_TID_DISARMED
+  _Atomic(mi_theap_t*) theap;   // armed: the default theap; disarmed: NULL
+  _Atomic(uintptr_t) tid;       // armed: `own_tid`; disarmed: MI_TID_DISARMED
+  _Atomic(mi_theap_t*) chosen;  // the program's choice of a default theap; NULL: `own`. Others take it back when its heap ends
   mi_theap_t* own;             // this thread's theap of the main heap, first of its chain
   uintptr_t own_tid;
   uintptr_t os_tid;  // the system's number of the first thread, which a sandbox may forbid to ask for; else 0
@@ -77,8 +87,15 @@ mi_inline mi_theap_t* _mi_thread_theap(void) { return mi_atomic_load_relaxed(&_m
 mi_inline uintptr_t _mi_thread_tid(void) { return mi_atomic_load_relaxed(&_mi_tls.tid); }
 
 mi_inline void _mi_thread_arm(void) {
-  mi_atomic_store_relaxed(&_mi_tls.theap, _mi_tls.own);
+  mi_theap_t* const chosen = mi_atomic_load_relaxed(&_mi_tls.chosen);
+  mi_atomic_store_relaxed(&_mi_tls.theap, chosen != NULL ? chosen : _mi_tls.own);
   mi_atomic_store_relaxed(&_mi_tls.tid, _mi_tls.own_tid);
+}
+
+// Sends a thread's next malloc and free to the slow path.
+mi_inline void _mi_tls_disarm(mi_tls_t* tls) {
+  mi_atomic_store_relaxed(&tls->theap, NULL);
+  mi_atomic_store_relaxed(&tls->tid, MI_TID_DISARMED);
 }
 
 // Sends this thread's next malloc and free to the slow path, which looks at the clock: how a purge that falls due while
@@ -86,9 +103,16 @@ mi_inline void _mi_thread_arm(void) {
 void _mi_thread_disarm(void);
 
 // This thread's theap of the main heap, made on first use. NULL: no memory, or the thread has been torn down.
+mi_theap_t* _mi_theap_own(void);
+
+// The theap that functions without a heap allocate from: that one, unless the program chose another. NULL likewise.
 mi_theap_t* _mi_theap_default(void);
 
-// This thread's theap of `heap`, made on first use; NULL likewise.
+// Makes a theap of this thread the default one.
+void _mi_theap_choose_default(mi_theap_t* theap);
+
+// This thread's theap of `heap` (NULL: of the main heap), made on first use; NULL likewise. A heap that has ended is
+// reported; the main heap serves then.
 mi_theap_t* _mi_heap_theap(mi_heap_t* heap);
 
 // The same, but never made.
@@ -123,6 +147,12 @@ void _mi_theap_abandon(mi_theap_t* theap);
 // A number below `bound`, which is not zero, for a choice that is not to be foreseen.
 uint32_t _mi_theap_choose(mi_theap_t* theap, uint32_t bound);
 
+// Gives back the theaps of this thread whose heaps have ended.
+void _mi_thread_prune(void);
+
+// Ends one theap of this thread, which is not that of the main heap: its blocks stay, with its heap.
+void _mi_thread_end_theap(mi_theap_t* theap);
+
 // Calls `visit` for each theap of the calling thread whose heap exists and cannot end meanwhile.
 void _mi_thread_each_theap(void (*visit)(mi_theap_t* theap));
 
@@ -131,6 +161,17 @@ void _mi_heap_link_theap(mi_heap_t* heap, mi_theap_t* theap);
 
 // Takes it out again; the same.
 void _mi_heap_unlink_theap(mi_heap_t* heap, mi_theap_t* theap);
+
+// Makes a new page one of the theap's heap (NULL: of the main heap), of which it learns here, since a heap may be deleted
+// meanwhile; or of the heap that another page is of.
+void _mi_heap_enter_page(mi_page_t* page, const mi_theap_t* theap);
+void _mi_heap_enter_page_beside(mi_page_t* page, mi_page_t* other);
+
+// The page is no heap's any more.
+void _mi_heap_leave_page(mi_page_t* page);
+
+// Locks the heap of a page. The heap may end until its lock is held, and the page have moved to the main heap.
+mi_heap_t* _mi_page_lock_heap(mi_page_t* page);
 
 // The id that the next thread will get.
 uintptr_t _mi_theap_next_tid(void);

@@ -99,13 +99,15 @@ static void* mi_zero_size_take(mi_page_t* page, size_t align, size_t offset) {
   return page->start + (index << MI_BLOCK_ALIGN_SHIFT);
 }
 
-void* _mi_zero_size_alloc(mi_heap_t* heap, size_t align, size_t offset) {
+void* _mi_zero_size_alloc(const mi_theap_t* theap, size_t align, size_t offset) {
   if (!MI_HAS_ZERO_SIZE || align > MI_SLICE_SIZE || (align > MI_BLOCK_ALIGN && offset % MI_BLOCK_ALIGN != 0) ||
       (align <= MI_BLOCK_ALIGN && (offset & (align - 1)) != 0)) {
     return NULL;
   }
   void* p = NULL;
   _mi_lock_acquire(&mi_zero_size.lock);
+  // Under the lock: when the heap is deleted its pages here change under it, after the theap.
+  mi_heap_t* const heap = theap == NULL ? &_mi_heap_main_instance : mi_atomic_load_relaxed(&theap->heap);
   for (mi_page_t* page = mi_zero_size.first; page != NULL && p == NULL; page = page->next) {
     if (page->used == 0) {
       mi_atomic_store_relaxed(&page->heap, heap);

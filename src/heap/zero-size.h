@@ -11,8 +11,8 @@ mi_inline bool _mi_page_is_zero_size(const mi_page_t* page) {
 }
 
 // An address of a block of no bytes such that `offset` beyond it is a multiple of `align`, a power of two. NULL: there is no
-// memory, or no such place: an ordinary block is to serve then.
-void* _mi_zero_size_alloc(mi_heap_t* heap, size_t align, size_t offset);
+// memory, or no such place: an ordinary block is to serve then. In the theap's heap (NULL: the main heap).
+void* _mi_zero_size_alloc(const mi_theap_t* theap, size_t align, size_t offset);
 
 // Frees one. False: it is none, or has been freed.
 bool _mi_zero_size_free(mi_page_t* page, void* p);
