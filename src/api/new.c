@@ -79,6 +79,30 @@ void* mi_heap_alloc_new(mi_heap_t* heap, size_t size) {
   return mi_likely(p != NULL) ? p : _mi_api_new_retry((mi_new_request_t){.heap = heap, .size = size});
 }
 
+// A theap is ended by nobody but its thread, which is in here, and then its heap's theap is made anew.
+static mi_heap_t* mi_theap_heap(const mi_theap_t* theap) {
+  return theap == NULL ? NULL : mi_atomic_load_relaxed(&theap->heap);
+}
+
+void* mi_theap_alloc_new(mi_theap_t* theap, size_t size) {
+  void* const p = mi_theap_malloc(theap, size);
+  return mi_likely(p != NULL) ? p : _mi_api_new_retry((mi_new_request_t){.heap = mi_theap_heap(theap), .size = size});
+}
+
+void* mi_theap_alloc_new_nothrow(mi_theap_t* theap, size_t size) {
+  void* const p = mi_theap_malloc(theap, size);
+  const mi_new_request_t request = {.heap = mi_theap_heap(theap), .size = size, .nothrow = true};
+  return mi_likely(p != NULL) ? p : _mi_api_new_retry(request);
+}
+
+void* mi_theap_alloc_new_n(mi_theap_t* theap, size_t count, size_t size) {
+  size_t total;
+  if (_mi_mul_overflow(count, size, &total)) {
+    _mi_api_cxx_throw_bad_alloc(SIZE_MAX);
+  }
+  return mi_theap_alloc_new(theap, total);
+}
+
 void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size) {
   size_t total;
   if (_mi_mul_overflow(count, size, &total)) {

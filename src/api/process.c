@@ -4,6 +4,7 @@
 // Invariants: every function may be the first call of the process.
 #include "src/api/api.h"
 #include "src/heap/process.h"
+#include "src/heap/query.h"
 #include "src/prim/prim.h"
 #include "src/sys/deferred.h"
 #include "src/sys/log.h"
@@ -15,6 +16,8 @@ extern void free(void* p);
 
 int mi_version(void) { return MI_MALLOC_VERSION; }
 void mi_collect(bool force) { _mi_collect(force); }
+void mi_collect_reduce(size_t target_thread_owned) { _mi_thread_reduce(target_thread_owned); }
+size_t mi_thread_id_of(const void* p) { return _mi_thread_of(p); }
 void mi_process_init(void) { _mi_process_init(); }
 void mi_process_done(void) { _mi_process_done(); }
 void mi_thread_init(void) { _mi_thread_init(); }

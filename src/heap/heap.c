@@ -53,7 +53,7 @@ mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
     heap->allow_destroy = config->allow_destroy;
     heap->arena = config->arena;
     mi_atomic_store_relaxed(&heap->numa_node, -1);
-    heap->fill_preserve = 0;
+    mi_atomic_store_relaxed(&heap->fill_preserve, 0);
     mi_atomic_store_relaxed(&heap->id, ++mi_heaps.last_id);
     heap->prev = NULL;
     heap->next = mi_heaps.first;
@@ -317,7 +317,7 @@ static void mi_heap_end_as(mi_heap_t* heap, bool destroy) {
   }
   _mi_heaps_unlock();
   if (mi_unlikely(!exists)) {
-    _mi_report(MI_VIOLATION_double_free, "heap %p has been deleted or destroyed, %s again", (void*)heap, what);
+    _mi_report(MI_VIOLATION_double_free, "pointer %p is a heap that has been deleted or destroyed, %s again", (void*)heap, what);
     return;
   }
   _mi_thread_disarm();

@@ -157,6 +157,51 @@ void _mi_collect(bool force) {
   }
 }
 
+static size_t mi_theap_owned(const mi_theap_t* theap) {
+  size_t slices = 0;
+  for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
+    slices += theap->queues[bin].count * _mi_bin_page_slices(bin);
+  }
+  return slices * MI_SLICE_SIZE;
+}
+
+static size_t mi_thread_owned(void) {
+  size_t owned = 0;
+  for (const mi_theap_t* theap = _mi_tls.own; theap != NULL; theap = theap->next_in_thread) {
+    owned += mi_theap_owned(theap);
+  }
+  return owned;
+}
+
+// Collected already. The largest pages go first: few of them make the difference.
+static void mi_theap_reduce(mi_theap_t* theap, size_t owned, size_t target) {
+  for (unsigned bin = MI_BIN_LAST; bin >= MI_BIN_FIRST; bin--) {
+    while (owned > target && theap->queues[bin].last != NULL) {
+      mi_page_t* const page = theap->queues[bin].last;
+      owned -= _mi_bin_page_slices(bin) * MI_SLICE_SIZE;
+      _mi_queue_remove(theap, page);
+      _mi_page_abandon(page);
+    }
+  }
+}
+
+void _mi_thread_reduce(size_t target) {
+  _mi_thread_prune();
+  if (mi_thread_owned() <= target || _mi_heaps_are_busy_here()) {
+    return;
+  }
+  _mi_thread_each_theap(&mi_theap_collect_forced);
+  _mi_heaps_lock();
+  for (mi_theap_t* theap = _mi_tls.own; theap != NULL; theap = theap->next_in_thread) {
+    const size_t owned = mi_thread_owned();
+    if (owned > target && mi_atomic_load_relaxed(&theap->heap) != NULL) {
+      mi_theap_reduce(theap, owned, target);
+    }
+  }
+  _mi_heaps_unlock();
+  _mi_thread_disarm();
+}
+
 bool _mi_process_is_closed(void) { return mi_atomic_load_relaxed(&mi_is_closed); }
 
 static bool mi_is_ours(const void* p) { return _mi_page_of_any(p) != NULL; }

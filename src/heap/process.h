@@ -24,5 +24,8 @@ void _mi_thread_done(void);
 // Gives back what this thread keeps for reuse; `force`: and what the process has pending for the system, at once.
 void _mi_collect(bool force);
 
+// Collects, and lets go of pages, until this thread owns no more than so many bytes of them.
+void _mi_thread_reduce(size_t target);
+
 void _mi_late_fork_prepare(void);
 void _mi_late_fork_release(bool in_child);

@@ -230,7 +230,7 @@ mi_theap_t* _mi_heap_theap(mi_heap_t* heap) {
     theap->next_in_thread = own->next_in_thread;
     own->next_in_thread = theap;
   } else if (mi_unlikely(ended)) {
-    _mi_report(MI_VIOLATION_use_after_free, "heap %p has been deleted or destroyed, and is used", (void*)heap);
+    _mi_report(MI_VIOLATION_use_after_free, "pointer %p is a heap that has been deleted or destroyed, and is used", (void*)heap);
     return own;
   }
   return theap;

@@ -48,17 +48,17 @@ typedef struct mi_page_list_s {
 struct mi_heap_s {
   mi_lock_t lock;         // leaf lock, but for that of `main`: the lists of pages
   _Atomic(uintptr_t) id;  // no two heaps ever have the same; 0 once the heap has ended
-  mi_theap_t* theaps;  // under the heaps' lock, like the links of the heaps themselves
+  mi_theap_t* theaps;     // under the heaps' lock, like the links of the heaps themselves
   mi_heap_t* next;
   mi_heap_t* prev;
   mi_page_list_t listed[MI_BIN_COUNT];
-  mi_page_t* pages;         // all of them, but for those of blocks of no bytes; not of the main heap
-  mi_heap_t* main;          // what becomes of its blocks when it is deleted: they are that one's; NULL: it is a main heap
-  mi_arena_t* arena;        // its pages lie in this one and nowhere else; NULL: where there is room
-  _Atomic(int) numa_node;   // where its memory should be; negative: anywhere
-  int tag;                  // the program's, for visits
-  bool allow_destroy;       // else its end by destroy is one by delete
-  uint32_t fill_preserve;   // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
+  mi_page_t* pages;                 // all of them, but for those of blocks of no bytes; not of the main heap
+  mi_heap_t* main;                  // what becomes of its blocks when it is deleted: they are that one's; NULL: it is a main heap
+  mi_arena_t* arena;                // its pages lie in this one and nowhere else; NULL: where there is room
+  _Atomic(int) numa_node;           // where its memory should be; negative: anywhere
+  int tag;                          // the program's, for visits
+  bool allow_destroy;               // else its end by destroy is one by delete
+  _Atomic(uint32_t) fill_preserve;  // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
 };
 
 extern mi_heap_t _mi_heap_main_instance;
@@ -74,7 +74,7 @@ struct mi_tls_s {
   _Atomic(mi_theap_t*) theap;   // armed: the default theap; disarmed: NULL
   _Atomic(uintptr_t) tid;       // armed: `own_tid`; disarmed: MI_TID_DISARMED
   _Atomic(mi_theap_t*) chosen;  // the program's choice of a default theap; NULL: `own`. Others take it back when its heap ends
-  mi_theap_t* own;             // this thread's theap of the main heap, first of its chain
+  mi_theap_t* own;              // this thread's theap of the main heap, first of its chain
   uintptr_t own_tid;
   uintptr_t os_tid;  // the system's number of the first thread, which a sandbox may forbid to ask for; else 0
   mi_thread_state_t state;

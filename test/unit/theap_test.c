@@ -9,6 +9,7 @@
 #include "src/alloc/alloc.h"
 #include "src/heap/process.h"
 #include "src/sys/stats.h"
+#include "test/lib/child.h"
 #include "test/lib/test.h"
 
 enum { THREADS = 8,
@@ -152,6 +153,88 @@ MI_TEST(each_theap) {
   _mi_thread_each_theap(&mi_theap_test_visit);
   MI_CHECK_EQ(mi_theap_test_visits, with_one);
   _mi_heap_destroy(a);
+}
+
+// The default theap
+
+static void mi_theap_test_in_child(void* arg) {
+  MI_CHECK_PTR_EQ(_mi_theap_default(), arg);
+  void* const p = _mi_alloc(40);
+  MI_CHECK_PTR_EQ(_mi_page_map_find(p)->theap, arg);
+  _mi_free(p);
+  _mi_theap_choose_default(_mi_tls.own);
+  void* const q = _mi_alloc(40);
+  MI_CHECK_PTR_EQ(_mi_page_map_find(q)->theap, _mi_tls.own);
+  _mi_free(q);
+}
+
+MI_TEST(default_theap) {
+  mi_heap_t* const heap = _mi_heap_new();
+  mi_theap_t* const theap = _mi_heap_theap(heap);
+  _mi_theap_choose_default(theap);
+  MI_CHECK(_mi_theap_default() == theap && _mi_thread_theap() == theap && _mi_theap_own() == _mi_tls.own);
+  static const size_t sizes[] = {0, 1, 100, 1024, 20000, 600000, 5000000};
+  void* blocks[7];
+  for (int i = 0; i < 7; i++) {
+    blocks[i] = _mi_alloc(sizes[i]);
+    MI_CHECK_PTR_EQ(mi_atomic_load_relaxed(&_mi_page_map_find(blocks[i])->heap), heap);
+    _mi_thread_disarm();
+  }
+  // Armed again, it is the chosen one again.
+  _mi_thread_arm();
+  MI_CHECK_PTR_EQ(_mi_thread_theap(), theap);
+  MI_CHECK_IN_CHILD(&mi_theap_test_in_child, theap, 20000);
+  _mi_theap_choose_default(_mi_tls.own);
+  for (int i = 0; i < 7; i++) {
+    void* const p = _mi_alloc(sizes[i]);
+    MI_CHECK_PTR_EQ(mi_atomic_load_relaxed(&_mi_page_map_find(p)->heap), _mi_heap_main());
+    _mi_free(p);
+    _mi_free(blocks[i]);
+  }
+  // Its end, and that of its heap.
+  _mi_theap_choose_default(theap);
+  _mi_thread_end_theap(theap);
+  MI_CHECK(_mi_theap_default() == _mi_tls.own && _mi_theap_find(heap) == NULL && _mi_thread_theap() != theap);
+  _mi_theap_choose_default(_mi_heap_theap(heap));
+  _mi_heap_destroy(heap);
+  MI_CHECK(_mi_theap_default() == _mi_tls.own && _mi_thread_theap() == NULL);
+  void* const p = _mi_alloc(10);
+  MI_CHECK_PTR_EQ(_mi_page_map_find(p)->theap, _mi_tls.own);
+  _mi_free(p);
+}
+
+// A thread ends with another default.
+static void* mi_theap_test_end_with_default(void* arg) {
+  _mi_theap_choose_default(_mi_heap_theap(arg));
+  return _mi_alloc(100);
+}
+
+MI_TEST(thread_ends_with_another_default) {
+  const int64_t theaps = mi_theap_test_current(&_mi_stats.theaps);
+  mi_heap_t* const heap = _mi_heap_new();
+  for (int i = 0; i < 100; i++) {
+    pthread_t thread;
+    void* p;
+    MI_REQUIRE(pthread_create(&thread, NULL, &mi_theap_test_end_with_default, heap) == 0);
+    pthread_join(thread, &p);
+    MI_CHECK_PTR_EQ(mi_atomic_load_relaxed(&_mi_page_map_find(p)->heap), heap);
+    _mi_free(p);
+  }
+  MI_CHECK_EQ(mi_theap_test_current(&_mi_stats.theaps), theaps);
+  _mi_heap_destroy(heap);
+}
+
+// What was found lately is not found when its heap has ended and its place is another heap's.
+MI_TEST(recent_theaps) {
+  for (int round = 0; round < 100; round++) {
+    mi_heap_t* const heap = _mi_heap_new();
+    mi_theap_t* const theap = _mi_heap_theap(heap);
+    MI_CHECK(_mi_theap_find(heap) == theap && _mi_theap_find(_mi_heap_main()) == _mi_tls.own);
+    _mi_heap_destroy(heap);
+    mi_heap_t* const next = _mi_heap_new();
+    MI_CHECK(next == heap && _mi_theap_find(next) == NULL);
+    _mi_heap_destroy(next);
+  }
 }
 
 MI_TEST_MAIN()
