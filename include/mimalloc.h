@@ -560,7 +560,7 @@ mi_decl_export void mi_heap_collect(mi_heap_t* heap, bool force);
 // mi_heap_set_numa_affinity asks for the heap's memory to be near a NUMA node from now on; a negative one: anywhere.
 mi_decl_export void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node);
 
-// mi_heap_set_debug_fill_preserve keeps the first `preserve` bytes of the heap's blocks from being filled when they are
+// mi_heap_set_debug_fill_preserve keeps the first `preserve` bytes (a multiple of 8 is made of it) of the heap's blocks from being filled when they are
 // freed, where the variant fills freed blocks (debug), but for the 8 bytes of the link. It holds for memory that the heap gets
 // from now on: call it before the first allocation. The strict variant zeroes freed blocks whatever this says.
 mi_decl_export void mi_heap_set_debug_fill_preserve(mi_heap_t* heap, size_t preserve);

@@ -71,7 +71,7 @@ void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) {
 
 void mi_heap_set_debug_fill_preserve(mi_heap_t* heap, size_t preserve) {
   if (heap != NULL) {
-    mi_atomic_store_relaxed(&heap->fill_preserve, (uint32_t)_mi_min(preserve, MI_LARGE_BLOCK_MAX));
+    mi_atomic_store_relaxed(&heap->fill_preserve, (uint32_t)_mi_align_up(_mi_min(preserve, MI_LARGE_BLOCK_MAX), 8));
   }
 }
 

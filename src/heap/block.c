@@ -70,16 +70,22 @@ static uint8_t* mi_block_trailer(const mi_page_t* page, const void* block) {
   return (uint8_t*)(uintptr_t)block + page->block_size - MI_PADDING_SIZE;
 }
 
+// How many bytes at its start a free leaves as they are, and so nobody looks at.
+mi_inline size_t mi_block_preserved(const mi_page_t* page) {
+  return MI_HAS_FILL ? _mi_min(page->fill_preserve, page->block_size - MI_PADDING_SIZE) : 0;
+}
+
 // Looks for writes to a free block and makes it what the program gets.
 static void mi_block_open(mi_page_t* page, mi_block_t* block, bool zero, bool is_fresh) {
   const size_t size = page->block_size;
-  uint8_t* const behind = (uint8_t*)block + MI_LINK_SIZE;
+  const size_t skipped = _mi_max(MI_LINK_SIZE, mi_block_preserved(page));
+  uint8_t* const behind = (uint8_t*)block + skipped;
   const uint8_t freed = MI_HAS_FILL ? MI_FILL_FREED : 0;
   if (!is_fresh || zero || size <= MI_FRESH_CHECK_MAX) {
-    const size_t good = _mi_hard_fill_find(behind, size - MI_LINK_SIZE, freed);
-    if (mi_unlikely(good != size - MI_LINK_SIZE)) {
-      mi_report_written(page, (uint8_t*)block, MI_LINK_SIZE + good);
-      memset(behind, freed, size - MI_LINK_SIZE);
+    const size_t good = _mi_hard_fill_find(behind, size - skipped, freed);
+    if (mi_unlikely(good != size - skipped)) {
+      mi_report_written(page, (uint8_t*)block, skipped + good);
+      memset(behind, freed, size - skipped);
     }
   }
   if (!MI_HAS_FILL) {
@@ -219,7 +225,8 @@ mi_inline void mi_block_take_back(mi_page_t* page, mi_block_t* block, bool owned
   }
   if (MI_HAS_ZERO_ON_FREE || MI_HAS_FILL) {
     const uint8_t freed = MI_HAS_FILL ? MI_FILL_FREED : 0;
-    _mi_hard_fill_set(block, page->block_size - MI_PADDING_SIZE, freed);
+    const size_t preserved = mi_block_preserved(page);
+    _mi_hard_fill_set((uint8_t*)block + preserved, page->block_size - MI_PADDING_SIZE - preserved, freed);
     _mi_hard_padding_store(mi_block_trailer(page, block), mi_fill_word(freed));
   }
 }

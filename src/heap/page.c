@@ -175,6 +175,7 @@ static mi_page_t* mi_page_claim_meta(const mi_run_t* run, bool has_live) {
 
 static bool mi_page_publish(mi_page_t* page, const mi_theap_t* theap) {
   _mi_heap_enter_page(page, theap);
+  page->fill_preserve = mi_atomic_load_relaxed(&mi_atomic_load_relaxed(&page->heap)->fill_preserve);
   if (!_mi_page_map_register(page->start, page->slice_count, page)) {
     _mi_heap_leave_page(page);
     _mi_arena_release(page->arena, page->slice_index, page->slice_count, page->memory_is_zero);

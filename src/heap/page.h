@@ -111,6 +111,7 @@ struct mi_page_s {
   _Atomic(uintptr_t) last_tid;  // who owned it last; of a single: who made it
   struct mi_page_s* heap_next;  // in the list of all pages of its heap, under the heap's lock; not of the main heap's
   struct mi_page_s* heap_prev;
+  uint32_t fill_preserve;  // as of its heap when the page was made
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");

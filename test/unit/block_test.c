@@ -7,8 +7,10 @@
 
 #include <pthread.h>
 
+#include "hardening/fill.h"
 #include "src/alloc/alloc.h"
 #include "src/sys/options.h"
+#include "src/sys/report.h"
 #include "src/sys/stats.h"
 #include "test/lib/test.h"
 
@@ -159,6 +161,29 @@ MI_TEST(zero_tails) {
       _mi_free(p);
     }
   }
+}
+
+// Freed blocks keep what their heap asks for, but for the link, and that is not taken for a write to them.
+MI_TEST(preserved_bytes) {
+  mi_heap_t* const heap = _mi_heap_new();
+  mi_atomic_store_relaxed(&heap->fill_preserve, 64);
+  for (size_t size = 32; size < 3000; size *= 3) {
+    uint8_t* const p = _mi_theap_alloc(_mi_heap_theap(heap), size, false);
+    MI_REQUIRE(p != NULL);
+    memset(p, 0x77, size);
+    _mi_free(p);
+    const uint8_t* const freed = mi_test_hide(p);
+    if (MI_HAS_FILL) {
+      const size_t kept = size < 64 ? size & ~(size_t)7 : 64;
+      MI_CHECK(mi_test_all_bytes(freed + 8, kept - 8, 0x77) && mi_test_all_bytes(freed + kept, size - kept, MI_FILL_FREED));
+    }
+    mi_violation_message[0] = 0;
+    for (int i = 0; i < 100; i++) {
+      MI_CHECK(_mi_theap_alloc(_mi_heap_theap(heap), size, i % 2 == 0) != NULL);
+    }
+    MI_CHECK_STREQ(mi_violation_message, "");
+  }
+  _mi_heap_destroy(heap);
 }
 
 MI_TEST_MAIN()

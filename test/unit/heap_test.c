@@ -328,6 +328,7 @@ static void* mi_heap_test_use_default(void* arg) {
 
 MI_TEST(deleted_while_it_is_a_default) {
   static mi_heap_test_default_t jobs[4];
+  MI_REQUIRE(_mi_theap_own() != NULL);
   const int64_t theaps = mi_heap_test_current(&_mi_stats.theaps);
   const long rounds = mi_test_scale("MI_TEST_ROUNDS", 60);
   for (long round = 0; round < rounds; round++) {
