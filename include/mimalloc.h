@@ -492,8 +492,8 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_alloc_new(mi_hea
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_heap_alloc_new_n(mi_heap_t* heap, size_t count, size_t size)
     mi_attr_malloc mi_attr_alloc_size2(2, 3);
 
-// ---- Heaps ----
-//
+// ---- Heaps. Sets of blocks that can be ended as a whole. ----
+
 // A heap is a set of blocks: it can be ended with all of them at once. Every thread may allocate from every heap, and free
 // its blocks with mi_free, at any time. Whoever ends a heap, by mi_heap_delete or mi_heap_destroy, may be any thread, also
 // when the heap's maker has ended. No call may be given a heap that is being ended or has ended; one that comes later is
@@ -705,8 +705,8 @@ mi_decl_nodiscard mi_decl_export void* mi_heap_recalloc_aligned_at(mi_heap_t* he
                                                                    size_t size, size_t alignment, size_t offset)
     mi_attr_noexcept mi_attr_alloc_size2(3, 4);
 
-// ---- Theaps. A theap is a thread's part of a heap: what finds no heap first allocates faster. ----
-//
+// ---- Theaps. Threads' parts of heaps: to name one spares looking for it. ----
+
 // A theap lasts as long as its thread and its heap, and until mi_theap_delete. Used by another thread it stands for that
 // thread's theap of the same heap. NULL stands for the default theap of the calling thread.
 
