@@ -159,7 +159,7 @@ static bool mi_heap_exists(const mi_heap_t* heap) {
       (heap->prev != NULL ? heap->prev->next == heap : mi_heaps.first == heap);
 }
 
-static void mi_heap_unlink(mi_heap_t* heap) {
+static void mi_heap_take_out(mi_heap_t* heap) {
   if (heap->prev != NULL) {
     heap->prev->next = heap->next;
   } else {
@@ -240,7 +240,7 @@ static void mi_heap_move_lists(mi_heap_t* heap, mi_heap_t* successor) {
 // The heaps' lock is held.
 static void mi_heap_end_by_delete(mi_heap_t* heap) {
   mi_heap_t* const main = heap->main;
-  mi_heap_unlink(heap);
+  mi_heap_take_out(heap);
   // Both locks: a page changes its heap and its list at once for everyone who enters, leaves, lists or unlists.
   _mi_lock_acquire(&heap->lock);
   _mi_lock_acquire(&main->lock);
@@ -285,7 +285,7 @@ static void mi_page_release_with_heap(mi_page_t* page) {
 }
 
 static void mi_heap_end_by_destroy(mi_heap_t* heap) {
-  mi_heap_unlink(heap);
+  mi_heap_take_out(heap);
   _mi_lock_acquire(&heap->lock);
   mi_heap_detach_theaps(heap, NULL);
   _mi_lock_release(&heap->lock);
