@@ -719,6 +719,7 @@ mi_decl_nodiscard mi_decl_export void* mi_heap_recalloc_aligned_at(mi_heap_t* he
 #define mi_theap_zalloc(theap, size) mi_heap_zalloc(theap, size)
 #define mi_theap_calloc(theap, count, size) mi_heap_calloc(theap, count, size)
 #define mi_theap_malloc_small(theap, size) mi_heap_malloc_small(theap, size)
+#define mi_theap_zalloc_small(theap, size) mi_heap_zalloc_small(theap, size)
 #define mi_theap_malloc_aligned(theap, size, alignment) mi_heap_malloc_aligned(theap, size, alignment)
 #define mi_theap_realloc(theap, p, newsize) mi_heap_realloc(theap, p, newsize)
 #else
@@ -1034,6 +1035,16 @@ mi_decl_nodiscard static inline void* mi_malloc_csize(size_t size) mi_attr_noexc
 // mi_zalloc_csize is mi_zalloc for a size that the compiler knows.
 mi_decl_nodiscard static inline void* mi_zalloc_csize(size_t size) mi_attr_noexcept {
   return size <= MI_SMALL_SIZE_MAX ? mi_zalloc_small(size) : mi_zalloc(size);
+}
+
+// mi_theap_malloc_csize is mi_theap_malloc for a size that the compiler knows.
+mi_decl_nodiscard static inline void* mi_theap_malloc_csize(mi_theap_t* theap, size_t size) mi_attr_noexcept {
+  return size <= MI_SMALL_SIZE_MAX ? mi_theap_malloc_small(theap, size) : mi_theap_malloc(theap, size);
+}
+
+// mi_theap_zalloc_csize is mi_theap_zalloc for a size that the compiler knows.
+mi_decl_nodiscard static inline void* mi_theap_zalloc_csize(mi_theap_t* theap, size_t size) mi_attr_noexcept {
+  return size <= MI_SMALL_SIZE_MAX ? mi_theap_zalloc_small(theap, size) : mi_theap_zalloc(theap, size);
 }
 
 // mi_free_csize is mi_free_size for a size that the compiler knows.

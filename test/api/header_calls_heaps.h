@@ -109,6 +109,14 @@ MI_TEST(theaps) {
   mi_free(p);
   use_zero(p = mi_theap_zalloc_small(theap, 8), 8);
   mi_free(p);
+  use(p = mi_theap_malloc_csize(theap, 64), 64, 1);
+  MI_CHECK(mi_heap_of(p) == heap);
+  mi_free(p);
+  use_zero(p = mi_theap_zalloc_csize(theap, 64), 64);
+  mi_free(p);
+  use_zero(p = mi_theap_zalloc_csize(theap, 9000), 9000);
+  MI_CHECK(mi_heap_of(p) == heap);
+  mi_free(p);
   use(p = mi_theap_wmalloc_small(theap, 3), 3 * sizeof(void*), 1);
   mi_free(p);
   use_zero(p = mi_theap_wzalloc_small(theap, 3), 3 * sizeof(void*));

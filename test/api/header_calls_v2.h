@@ -1,0 +1,55 @@
+// Owns: the calls that differ in MI_API_V2: the order of typed forms, numbers for arenas, addresses for sub-processes, theaps.
+// May include: test/lib, mimalloc.h with MI_API_V2.
+// Called by: header_v2_test.c and header_v2_test.cc, which are compiled for each language standard.
+// Invariants: valid in C11 and C++11; what a pointer or a number goes to is checked against what version 3 says of it.
+#pragma once
+
+#include <pthread.h>
+
+#include "test/api/header_calls.h"
+
+MI_TEST(typed_v2) {
+  mi_thread_init();  // the tests before may have ended with mi_thread_done
+  pair_t* p = mi_malloc_tp(pair_t);
+  use(p, sizeof(pair_t), 1);
+  p = mi_reallocn_tp(p, pair_t, 100);
+  MI_CHECK(mi_test_all_bytes(p, sizeof(pair_t), 1));
+  mi_free(p);
+  use_zero(p = mi_calloc_tp(pair_t, 3), 3 * sizeof(pair_t));
+  p = mi_recalloc_tp(p, pair_t, 30);
+  MI_CHECK(p != NULL && p[29].b == 0);
+  mi_free(p);
+  mi_heap_t* const h = mi_heap_new();
+  if (!MI_CHECK(h != NULL)) return;
+  use(mi_heap_malloc_tp(h, pair_t), sizeof(pair_t), 1);
+  use_zero(mi_heap_zalloc_tp(h, pair_t), sizeof(pair_t));
+  use_zero(p = mi_heap_calloc_tp(h, pair_t, 3), 3 * sizeof(pair_t));
+  p = mi_heap_recalloc_tp(h, p, pair_t, 30);
+  MI_CHECK(p != NULL && p[29].b == 0 && mi_heap_contains_block(h, p));
+  p = mi_heap_mallocn_tp(h, pair_t, 3);
+  p = mi_heap_reallocn_tp(h, p, pair_t, 30);
+  use(p, 30 * sizeof(pair_t), 1);
+  MI_CHECK(mi_heap_contains_block(h, p));
+  mi_heap_destroy(h);
+}
+
+MI_TEST(theaps_v2) {
+  mi_heap_t* const h = mi_heap_new();
+  if (!MI_CHECK(h != NULL)) return;
+  mi_theap_t* const before = mi_theap_set_default(h);
+  MI_CHECK_PTR_EQ(before, mi_heap_get_backing());
+  MI_CHECK_PTR_EQ(mi_theap_get_default(), h);
+  MI_CHECK_PTR_EQ(mi_heap_get_default(), h);
+  void* p = mi_malloc(10);
+  MI_CHECK(mi_heap_contains_block(h, p));
+  use(p = mi_theap_realloc(h, p, 1000), 1000, 1);
+  use(mi_theap_malloc(h, 10), 10, 1);
+  use_zero(mi_theap_zalloc(h, 10), 10);
+  use_zero(mi_theap_calloc(h, 10, 10), 100);
+  use(mi_theap_malloc_small(h, 10), 10, 1);
+  check_at(mi_theap_malloc_aligned(h, 10, 256), 256, 0);
+  mi_theap_collect(h, true);
+  MI_CHECK_PTR_EQ(mi_theap_set_default(before), h);
+  MI_CHECK(mi_heap_check_owned(h, p));
+  mi_heap_destroy(h);
+}
