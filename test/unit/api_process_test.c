@@ -1,0 +1,172 @@
+// Owns: tests of api/process: figures of the process, and begin and end of process and thread, called by the program itself.
+// May include: everything.
+// Called by: the test runner, under every variant.
+// Invariants: what ends the process's allocator happens in children.
+#include <pthread.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "mimalloc.h"
+#include "src/heap/process.h"
+#include "src/sys/options.h"
+#include "src/sys/stats.h"
+#include "test/lib/child.h"
+#include "test/lib/test.h"
+
+// Before main, and before the library's own constructor: any of them may be the first call.
+static void* mi_process_test_early;
+
+__attribute__((constructor(101))) static void mi_process_test_construct(void) {
+  mi_thread_done();
+  mi_thread_init();
+  mi_process_init();
+  mi_process_init();
+  mi_thread_init();
+  mi_process_test_early = mi_malloc(100);
+  mi_thread_done();
+  mi_thread_done();
+}
+
+MI_TEST(from_a_constructor) {
+  MI_REQUIRE(mi_process_test_early != NULL);
+  memset(mi_process_test_early, 1, 100);
+  mi_free(mi_process_test_early);
+}
+
+static int64_t mi_process_test_threads(void) { return _mi_stat_view(&_mi_stats.threads).current; }
+
+static void* mi_process_test_thread(void* arg) {
+  const int64_t others = *(const int64_t*)arg;
+  // Nothing to end.
+  mi_thread_done();
+  MI_CHECK_EQ(mi_process_test_threads(), others);
+  mi_thread_init();
+  mi_thread_init();
+  MI_CHECK_EQ(mi_process_test_threads(), others + 1);
+  char* const p = mi_malloc(1000);
+  mi_thread_done();
+  mi_thread_done();
+  MI_CHECK_EQ(mi_process_test_threads(), others);
+  // Served like a thread that ends, and freed as by another.
+  char* const q = mi_malloc(1000);
+  MI_CHECK(p != NULL && q != NULL);
+  memset(p, 1, 1000);
+  memset(q, 2, 1000);
+  mi_free(p);
+  MI_CHECK(mi_test_all_bytes(q, 1000, 2));
+  mi_free(q);
+  MI_CHECK_EQ(mi_process_test_threads(), others);
+  mi_thread_init();
+  MI_CHECK_EQ(mi_process_test_threads(), others + 1);
+  mi_free(mi_malloc(1000));
+  return NULL;
+}
+
+MI_TEST(thread) {
+  mi_free(mi_malloc(1));
+  int64_t others = mi_process_test_threads();
+  pthread_t thread;
+  MI_REQUIRE(pthread_create(&thread, NULL, &mi_process_test_thread, &others) == 0);
+  pthread_join(thread, NULL);
+  MI_CHECK_EQ(mi_process_test_threads(), others);
+}
+
+static void mi_process_test_done(void* arg) {
+  (void)arg;
+  char* const p = mi_malloc(1000);
+  mi_option_enable(mi_option_show_stats);
+  mi_process_done();
+  mi_process_done();
+  MI_REQUIRE(p != NULL);
+  memset(p, 1, 1000);
+  mi_process_init();
+  mi_free(p);
+  mi_free(mi_realloc(mi_malloc(50), 100000));
+  mi_collect(true);
+  exit(0);
+}
+
+// What is due at the end happens once, at the first call; what is allocated stays usable.
+MI_TEST(process_done) {
+  static mi_test_child_t child;
+  mi_test_child_run(&child, &mi_process_test_done, NULL, 10000);
+  MI_CHECK_CHILD_OK(&child, "process_done");
+  const char* const first = strstr(child.err, " process : elapsed ");
+  MI_CHECK(first != NULL && strstr(first + 1, " process : elapsed ") == NULL);
+}
+
+// The C library's malloc serves this program.
+MI_TEST(not_redirected) {
+  errno = 12345;
+  MI_CHECK(!mi_is_redirected());
+  MI_CHECK_EQ(errno, 12345);
+}
+
+// Figures
+
+enum { BIG = 64 * 1024 * 1024,
+       MOST = BIG - BIG / 8 };
+
+typedef struct mi_process_test_info_s {
+  size_t elapsed, user, system, rss, peak_rss, commit, peak_commit, faults;
+} mi_process_test_info_t;
+
+static mi_process_test_info_t mi_process_test_info(void) {
+  mi_process_test_info_t i;
+  mi_process_info(&i.elapsed, &i.user, &i.system, &i.rss, &i.peak_rss, &i.commit, &i.peak_commit, &i.faults);
+  return i;
+}
+
+MI_TEST(memory_figures) {
+  _mi_option_set(mi_option_purge_delay, 0);
+  mi_collect(true);
+  const mi_process_test_info_t before = mi_process_test_info();
+  char* const p = mi_malloc(BIG);
+  MI_REQUIRE(p != NULL);
+  memset(p, 1, BIG);
+  const mi_process_test_info_t with = mi_process_test_info();
+  mi_free(p);
+  mi_collect(true);
+  const mi_process_test_info_t after = mi_process_test_info();
+  MI_CHECK_MSG(with.rss >= before.rss + MOST, "%zu and %zu", before.rss, with.rss);
+  MI_CHECK_MSG(after.rss + MOST <= with.rss, "%zu and %zu", with.rss, after.rss);
+  MI_CHECK(with.commit >= BIG);
+  // The system's peak is not exact to the page.
+  MI_CHECK(with.peak_rss >= with.rss && after.peak_rss + BIG / 64 >= with.peak_rss);
+  MI_CHECK(with.peak_commit >= with.commit && after.peak_commit >= with.peak_commit);
+}
+
+static size_t mi_process_test_ms(struct timeval t) { return (size_t)t.tv_sec * 1000 + (size_t)t.tv_usec / 1000; }
+
+MI_TEST(times_and_faults) {
+  const mi_process_test_info_t before = mi_process_test_info();
+  struct rusage usage;
+  do {
+    MI_REQUIRE(getrusage(RUSAGE_SELF, &usage) == 0);
+  } while (mi_process_test_ms(usage.ru_utime) + mi_process_test_ms(usage.ru_stime) < before.user + before.system + 60);
+  const mi_process_test_info_t now = mi_process_test_info();
+  struct rusage later;
+  MI_REQUIRE(getrusage(RUSAGE_SELF, &later) == 0);
+  MI_CHECK(now.user >= mi_process_test_ms(usage.ru_utime) && now.user <= mi_process_test_ms(later.ru_utime));
+  MI_CHECK(now.system >= mi_process_test_ms(usage.ru_stime) && now.system <= mi_process_test_ms(later.ru_stime));
+  MI_CHECK((long)now.faults >= usage.ru_majflt && (long)now.faults <= later.ru_majflt);
+  MI_CHECK(now.elapsed >= before.elapsed + 40 && now.elapsed < 600 * 1000);
+}
+
+static void mi_process_test_out(const char* msg, void* arg) { strcat(arg, msg); }
+
+MI_TEST(print) {
+  static char text[2000];
+  mi_process_info_print_out(&mi_process_test_out, text);
+  unsigned long long elapsed[2];
+  unsigned long long rss = 0;
+  const char* const at = strstr(text, "process : elapsed ");
+  const char* const resident = strstr(text, "resident ");
+  MI_REQUIRE(at != NULL && resident != NULL);
+  MI_CHECK_EQ(sscanf(at, "process : elapsed %llu.%llu s", &elapsed[0], &elapsed[1]), 2);
+  MI_CHECK_EQ(sscanf(resident, "resident %llu KiB", &rss), 1);
+  const mi_process_test_info_t now = mi_process_test_info();
+  MI_CHECK(rss * 1024 > now.rss / 2 && rss * 1024 < now.rss * 2);
+}
+
+MI_TEST_MAIN()
