@@ -124,7 +124,8 @@ typedef struct mi_theap_s mi_theap_t;
 // mi_arena_id_t names an arena: memory that was reserved in one piece. NULL (0 with MI_API_V2) stands for none.
 typedef void* mi_arena_id_t;
 
-// mi_subproc_id_t names a sub-process: threads with heaps that share no memory with those of other sub-processes.
+// mi_subproc_id_t names a sub-process: threads, and heaps that they share with each other only. A null pointer in it stands
+// for the main sub-process.
 typedef struct mi_subproc_id_s {
   void* _mi_subproc_id;
 } mi_subproc_id_t;
@@ -807,6 +808,43 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_theap_alloc_new_nothr
 
 #endif
 
+// ---- Sub-processes. Each has threads and heaps of its own; a thread is in the main one at first. ----
+//
+// A thread allocates from the main heap of its sub-process, mi_heap_main() returns that heap, and mi_heap_new() makes heaps in
+// it. Memory that a thread leaves when it ends is used again by threads of its sub-process only. Blocks may be used and freed
+// by every thread of the process.
+
+// mi_subproc_main names the sub-process that there is from the start.
+mi_decl_export mi_subproc_id_t mi_subproc_main(void);
+
+// mi_subproc_current names the sub-process of the calling thread.
+mi_decl_export mi_subproc_id_t mi_subproc_current(void);
+
+// mi_subproc_new makes a sub-process without threads; a null pointer in the result, with errno ENOMEM, when there is no memory
+// for it.
+mi_decl_export mi_subproc_id_t mi_subproc_new(void);
+
+// mi_subproc_delete ends a sub-process and its heaps. It is refused, with a warning, for the main sub-process, and while one
+// of its threads or blocks lives; blocks that another thread has freed count until that thread collects, where freed blocks
+// wait. A null pointer is ignored.
+mi_decl_export void mi_subproc_delete(mi_subproc_id_t subproc);
+
+// mi_subproc_destroy ends a sub-process, its heaps, and all blocks in them at once. Meanwhile no thread may be in a call that
+// allocates or frees in them, or use such a block. Threads that it still has are in the main sub-process from their next
+// allocation on. The main sub-process is refused with a warning; a null pointer is ignored.
+mi_decl_export void mi_subproc_destroy(mi_subproc_id_t subproc);
+
+// mi_subproc_add_current_thread makes the calling thread one of the sub-process until the thread ends, mi_thread_done is
+// called, or another call of this. It may have allocated before: those blocks stay where they are, and so do heaps, which it
+// may go on using. Its default heap is the sub-process's main heap then. Nothing changes, but for a warning, where there is no
+// such sub-process or no memory. Not for deferred frees and output functions.
+mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
+
+// mi_subproc_visit_heaps calls visitor for each heap of the sub-process, the main heap first, until it returns false. No lock
+// is held: heaps may be made and ended by any thread, but the one being visited by the visitor only. It returns false if the
+// visitor did, or there is no such sub-process.
+mi_decl_export bool mi_subproc_visit_heaps(mi_subproc_id_t subproc, mi_heap_visit_fun* visitor, void* arg);
+
 // ---- Processes and threads. Their beginning and end, and messages. ----
 
 // mi_version returns the MI_MALLOC_VERSION of the library that runs.
@@ -838,6 +876,10 @@ mi_decl_export void mi_thread_init(void) mi_attr_noexcept;
 // mi_thread_done gives up what the calling thread owns; it happens by itself when a thread ends. A thread that
 // allocates afterwards is served, slowly and from the main heap, until mi_thread_init sets it up again.
 mi_decl_export void mi_thread_done(void) mi_attr_noexcept;
+
+// mi_thread_set_in_threadpool tells that the calling thread is one of a pool, which works on blocks of other threads: from
+// then on its frees take over no page that another thread has filled.
+mi_decl_export void mi_thread_set_in_threadpool(void) mi_attr_noexcept;
 
 // mi_process_info stores times in milliseconds, memory in bytes and the number of page faults that needed a read. Any
 // of the pointers may be NULL. Resident memory is the system's figure, committed memory our own.

@@ -4,6 +4,7 @@
 // Invariants: each form finds the calling thread's theap of the heap and is then what it is without a heap.
 #include "src/api/api.h"
 #include "src/heap/query.h"
+#include "src/heap/subproc.h"
 
 enum { MI_HEAP_TAG_MAX = 255 };
 
@@ -14,7 +15,7 @@ static mi_heap_t* mi_heap_or_enomem(mi_heap_t* heap) {
   return heap;
 }
 
-static const mi_heap_t* mi_heap_or_main(const mi_heap_t* heap) { return heap != NULL ? heap : _mi_heap_main(); }
+static const mi_heap_t* mi_heap_or_main(const mi_heap_t* heap) { return heap != NULL ? heap : _mi_subproc_current(); }
 
 // Making and ending
 
@@ -43,13 +44,13 @@ void mi_heap_destroy(mi_heap_t* heap) { _mi_heap_destroy(heap); }
 
 // The default one
 
-mi_heap_t* mi_heap_main(void) { return _mi_heap_main(); }
-mi_heap_t* mi_heap_get_backing(void) { return _mi_heap_main(); }
+mi_heap_t* mi_heap_main(void) { return _mi_subproc_current(); }
+mi_heap_t* mi_heap_get_backing(void) { return _mi_subproc_current(); }
 
 mi_heap_t* mi_heap_get_default(void) {
   const mi_theap_t* const theap = _mi_theap_default();
   mi_heap_t* const heap = theap == NULL ? NULL : mi_atomic_load_relaxed(&theap->heap);
-  return heap != NULL ? heap : _mi_heap_main();
+  return heap != NULL ? heap : _mi_subproc_current();
 }
 
 mi_heap_t* mi_heap_set_default(mi_heap_t* heap) {
@@ -66,7 +67,7 @@ mi_heap_t* mi_heap_set_default(mi_heap_t* heap) {
 void mi_heap_collect(mi_heap_t* heap, bool force) { _mi_heap_collect(heap, force); }
 
 void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node) {
-  mi_atomic_store_relaxed(&(heap != NULL ? heap : _mi_heap_main())->numa_node, numa_node);
+  mi_atomic_store_relaxed(&(heap != NULL ? heap : _mi_subproc_current())->numa_node, numa_node);
 }
 
 void mi_heap_set_debug_fill_preserve(mi_heap_t* heap, size_t preserve) {

@@ -22,6 +22,7 @@ void mi_process_init(void) { _mi_process_init(); }
 void mi_process_done(void) { _mi_process_done(); }
 void mi_thread_init(void) { _mi_thread_init(); }
 void mi_thread_done(void) { _mi_thread_done(); }
+void mi_thread_set_in_threadpool(void) { _mi_tls.in_threadpool = true; }
 
 void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, size_t* system_msecs, size_t* current_rss,
                      size_t* peak_rss, size_t* current_commit, size_t* peak_commit, size_t* page_faults) {

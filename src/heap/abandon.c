@@ -148,7 +148,7 @@ static bool mi_page_should_reclaim(const mi_page_t* page, const mi_theap_t* thea
   if (mi_atomic_load_relaxed(&theap->heap) != &_mi_heap_main_instance) {
     return false;
   }
-  return reclaim > 0 && queue->first != NULL &&
+  return reclaim > 0 && !_mi_tls.in_threadpool && queue->first != NULL &&
       (long)queue->count < _mi_option_get(mi_option_page_cross_thread_max_reclaim);
 }
 

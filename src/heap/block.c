@@ -259,8 +259,9 @@ void _mi_block_free_remote(mi_page_t* page, mi_block_t* block) {
   atomic_thread_fence(memory_order_release);
   mi_block_take_back(page, block, false);
   mi_theap_t* const own = _mi_tls.own;
-  // The main heap alone does not end, with its blocks, while they wait.
-  if (MI_HAS_QUARANTINE && own != NULL && mi_atomic_load_relaxed(&page->heap) == &_mi_heap_main_instance) {
+  // Other heaps may end, with their blocks, while they wait; where a sub-process does, this theap is looked after.
+  const mi_heap_t* const heap = mi_atomic_load_relaxed(&page->heap);
+  if (MI_HAS_QUARANTINE && own != NULL && (heap == &_mi_heap_main_instance || heap == mi_atomic_load_relaxed(&own->heap))) {
     _mi_quarantine_enter(own, page, block, true);
   } else {
     _mi_page_free_remote(page, block);

@@ -10,6 +10,7 @@
 
 #include "src/heap/block.h"
 #include "src/heap/single.h"
+#include "src/heap/subproc.h"
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
@@ -39,7 +40,7 @@ mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
   if (mi_unlikely(_mi_heaps_are_busy_here())) {
     return NULL;
   }
-  (void)_mi_theap_own();
+  mi_heap_t* const main = _mi_subproc_current();
   _mi_heaps_lock();
   mi_heap_t* heap = mi_heaps.ended;
   if (heap != NULL) {
@@ -48,7 +49,12 @@ mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
     heap = _mi_meta_zalloc(sizeof(*heap));
   }
   if (heap != NULL) {
-    heap->main = _mi_heap_main();
+    heap->main = config->is_main ? NULL : main;
+    heap->next_main = NULL;
+    if (config->is_main) {
+      heap->next_main = _mi_heap_main()->next_main;
+      _mi_heap_main()->next_main = heap;
+    }
     heap->tag = config->tag;
     heap->allow_destroy = config->allow_destroy;
     heap->arena = config->arena;
@@ -159,6 +165,8 @@ static bool mi_heap_exists(const mi_heap_t* heap) {
       (heap->prev != NULL ? heap->prev->next == heap : mi_heaps.first == heap);
 }
 
+mi_heap_t* _mi_heaps_first(void) { return mi_heaps.first; }
+
 static void mi_heap_take_out(mi_heap_t* heap) {
   if (heap->prev != NULL) {
     heap->prev->next = heap->next;
@@ -180,6 +188,14 @@ static void mi_theap_is_no_default(mi_theap_t* theap) {
   }
 }
 
+// The theap of a thread that lost its sub-process: its next slow call finds out. Until then it has nothing to allocate from.
+static void mi_theap_forget_pages(mi_theap_t* theap) {
+  memset(theap->queues, 0, sizeof(theap->queues));
+  for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
+    theap->direct[i] = &_mi_page_empty;
+  }
+}
+
 // The heap's theaps belong to `successor` from now on, or to nobody. The heap's lock is held.
 static void mi_heap_detach_theaps(mi_heap_t* heap, mi_heap_t* successor) {
   mi_theap_t* next;
@@ -194,6 +210,9 @@ static void mi_heap_detach_theaps(mi_heap_t* heap, mi_heap_t* successor) {
     // Release pairs with the acquire of the owner thread, which drops a theap without a heap unseen.
     mi_atomic_store_release(&theap->heap, successor);
     mi_theap_is_no_default(theap);
+    if (successor == NULL && theap->is_own) {
+      mi_theap_forget_pages(theap);
+    }
   }
   heap->theaps = NULL;
 }
@@ -238,8 +257,7 @@ static void mi_heap_move_lists(mi_heap_t* heap, mi_heap_t* successor) {
 }
 
 // The heaps' lock is held.
-static void mi_heap_end_by_delete(mi_heap_t* heap) {
-  mi_heap_t* const main = heap->main;
+void _mi_heap_end_into(mi_heap_t* heap, mi_heap_t* main) {
   mi_heap_take_out(heap);
   // Both locks: a page changes its heap and its list at once for everyone who enters, leaves, lists or unlists.
   _mi_lock_acquire(&heap->lock);
@@ -284,8 +302,14 @@ static void mi_page_release_with_heap(mi_page_t* page) {
   }
 }
 
-static void mi_heap_end_by_destroy(mi_heap_t* heap) {
+void _mi_heap_end_with_blocks(mi_heap_t* heap) {
   mi_heap_take_out(heap);
+  // What the threads of a sub-process have freed waits with them, and may be of other heaps.
+  for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->next_in_heap) {
+    if (theap->is_own) {
+      _mi_quarantine_flush_of_others(theap);
+    }
+  }
   _mi_lock_acquire(&heap->lock);
   mi_heap_detach_theaps(heap, NULL);
   _mi_lock_release(&heap->lock);
@@ -310,9 +334,9 @@ static void mi_heap_end_as(mi_heap_t* heap, bool destroy) {
   const bool exists = mi_heap_exists(heap);
   if (mi_likely(exists)) {
     if (destroy && heap->allow_destroy) {
-      mi_heap_end_by_destroy(heap);
+      _mi_heap_end_with_blocks(heap);
     } else {
-      mi_heap_end_by_delete(heap);
+      _mi_heap_end_into(heap, heap->main);
     }
   }
   _mi_heaps_unlock();
@@ -403,7 +427,7 @@ bool _mi_heaps_destroy_all(bool unloaded) {
 
 void _mi_heap_collect(mi_heap_t* heap, bool force) {
   _mi_deferred_free(force);
-  mi_theap_t* const theap = heap == NULL ? _mi_tls.own : _mi_theap_find(heap);
+  mi_theap_t* const theap = heap == NULL ? _mi_theap_own() : _mi_theap_find(heap);
   if (theap != NULL) {
     _mi_theap_collect(theap, force);
   }

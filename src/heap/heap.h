@@ -1,16 +1,20 @@
 // Owns: first-class heaps: made, deleted, destroyed, from any thread.
 // May include: base, sys, region, heap.
 // Called by: alloc, api.
-// Invariants: the main heap always exists and is never deleted.
+// Invariants: the main heap of the process always exists; that of another sub-process ends with it only (subproc.h).
 #pragma once
 
 #include "src/heap/theap.h"
 
 mi_inline mi_heap_t* _mi_heap_main(void) { return &_mi_heap_main_instance; }
 
+// The main heap of the heap's sub-process.
+mi_inline mi_heap_t* _mi_heap_main_of(mi_heap_t* heap) { return heap->main != NULL ? heap->main : heap; }
+
 typedef struct mi_heap_config_s {
   int tag;
   bool allow_destroy;
+  bool is_main;       // of a new sub-process, else it is one of the calling thread's
   mi_arena_t* arena;  // NULL: any
 } mi_heap_config_t;
 
@@ -27,6 +31,15 @@ void _mi_heap_delete(mi_heap_t* heap);
 // Ends a heap with all its blocks, whose ends are checked as by a free; the same exceptions. One that may not be destroyed is
 // deleted. No other thread may use the heap or its blocks meanwhile.
 void _mi_heap_destroy(mi_heap_t* heap);
+
+// The first of all heaps but the main one, the one with the highest id, on to `next`. The heaps' lock is held.
+mi_heap_t* _mi_heaps_first(void);
+
+// Ends a heap, also one that is the main heap of a sub-process; what it has goes to `main`. The heaps' lock is held.
+void _mi_heap_end_into(mi_heap_t* heap, mi_heap_t* main);
+
+// The same with all its blocks. No thread is in a call that uses them.
+void _mi_heap_end_with_blocks(mi_heap_t* heap);
 
 // The end of the process: unmaps every arena, with all blocks, if there never was another thread. Or of the library alone
 // (`unloaded`): other threads can call it no more, so all there is goes, unless a block is still in use. False: it did

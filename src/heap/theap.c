@@ -1,7 +1,7 @@
 // Owns: theaps: made, found, given back; the thread-local words.
 // May include: base, prim, sys, region, heap.
 // Called by: heap, alloc.
-// Invariants: a thread's theaps are chained from its theap of the main heap, which comes first and is made first.
+// Invariants: a thread's theaps are chained from its theap of its sub-process's main heap, which comes first.
 #include "src/heap/theap.h"
 
 #include <string.h>
@@ -23,9 +23,11 @@ static void mi_threads_disarm(void) {
     return;
   }
   if (mi_atomic_exchange_acq_rel(&_mi_arena_purge_is_news, false)) {
-    for (mi_theap_t* theap = _mi_heap_main()->theaps; theap != NULL; theap = theap->next_in_heap) {
-      if (theap->tls != NULL) {
-        _mi_tls_disarm(theap->tls);
+    for (const mi_heap_t* main = _mi_heap_main(); main != NULL; main = main->next_main) {
+      for (mi_theap_t* theap = main->theaps; theap != NULL; theap = theap->next_in_heap) {
+        if (theap->tls != NULL) {
+          _mi_tls_disarm(theap->tls);
+        }
       }
     }
   }
@@ -112,7 +114,9 @@ void _mi_theap_end(mi_theap_t* theap) {
 
 mi_theap_t* _mi_theap_own(void) {
   if (mi_likely(_mi_tls.own != NULL)) {
-    return _mi_tls.own;
+    // Without a heap where the thread's sub-process was destroyed.
+    const bool is_whole = mi_atomic_load_relaxed(&_mi_tls.own->heap) != NULL;
+    return mi_likely(is_whole) || _mi_thread_move(_mi_heap_main()) ? _mi_tls.own : NULL;
   }
   if (_mi_tls.state == MI_THREAD_DONE || !_mi_process_init()) {
     return NULL;
@@ -127,6 +131,7 @@ mi_theap_t* _mi_theap_own(void) {
   if (theap == NULL) {
     return NULL;
   }
+  theap->is_own = true;
   _mi_tls.own = theap;
   _mi_tls.own_tid = tid;
   _mi_tls.state = MI_THREAD_READY;
@@ -135,6 +140,22 @@ mi_theap_t* _mi_theap_own(void) {
   // May allocate, which works by now.
   _mi_prim_thread_on_exit_set(theap);
   return theap;
+}
+
+bool _mi_thread_move(mi_heap_t* main) {
+  mi_theap_t* const old = _mi_tls.own;
+  bool ended;
+  mi_theap_t* const theap = mi_theap_new(main, old->tid, &ended);
+  if (theap == NULL) {
+    return false;
+  }
+  theap->is_own = true;
+  theap->retire_due = old->retire_due;
+  theap->next_in_thread = old->next_in_thread;
+  _mi_tls.own = theap;
+  _mi_thread_arm();
+  _mi_theap_end(old);
+  return true;
 }
 
 mi_theap_t* _mi_theap_default(void) {
@@ -216,7 +237,7 @@ void _mi_thread_prune(void) {
 
 mi_theap_t* _mi_heap_theap(mi_heap_t* heap) {
   mi_theap_t* const own = _mi_theap_own();
-  if (own == NULL || heap == NULL || heap == _mi_heap_main()) {
+  if (own == NULL || heap == NULL || heap == mi_atomic_load_relaxed(&own->heap)) {
     return own;
   }
   mi_theap_t* const found = _mi_theap_find(heap);

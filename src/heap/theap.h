@@ -20,6 +20,7 @@ struct mi_theap_s {
   uintptr_t tid;
   _Atomic(mi_heap_t*) heap;  // NULL once the heap was destroyed
   _Atomic(uintptr_t) heap_id;
+  bool is_own;    // its thread's first one, and so the thread is one of the sub-process
   mi_tls_t* tls;  // of its thread; NULL for the late theap, and in a forked child for threads left behind
   mi_theap_t* next_in_thread;
   mi_theap_t* next_in_heap;  // under the heaps' lock
@@ -58,6 +59,7 @@ struct mi_heap_s {
   _Atomic(int) numa_node;           // where its memory should be; negative: anywhere
   int tag;                          // the program's, for visits
   bool allow_destroy;               // else its end by destroy is one by delete
+  mi_heap_t* next_main;             // of a main heap: that of another sub-process, under the heaps' lock
   _Atomic(uint32_t) fill_preserve;  // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
 };
 
@@ -78,6 +80,7 @@ struct mi_tls_s {
   uintptr_t own_tid;
   uintptr_t os_tid;  // the system's number of the first thread, which a sandbox may forbid to ask for; else 0
   mi_thread_state_t state;
+  bool in_threadpool;  // the program says so
 };
 
 extern mi_thread_local mi_tls_t _mi_tls;
@@ -102,8 +105,13 @@ mi_inline void _mi_tls_disarm(mi_tls_t* tls) {
 // a thread makes no slow call is still done by its next call.
 void _mi_thread_disarm(void);
 
-// This thread's theap of the main heap, made on first use. NULL: no memory, or the thread has been torn down.
+// This thread's theap of the main heap of its sub-process, made on first use. NULL: no memory, or the thread has been torn
+// down.
 mi_theap_t* _mi_theap_own(void);
+
+// Makes the thread, which has a theap, one of the sub-process with that main heap. What it has allocated stays where it is.
+// False: no memory, or the sub-process has ended.
+bool _mi_thread_move(mi_heap_t* main);
 
 // The theap that functions without a heap allocate from: that one, unless the program chose another. NULL likewise.
 mi_theap_t* _mi_theap_default(void);

@@ -159,6 +159,18 @@ void _mi_zero_size_heap_end(const mi_heap_t* heap, mi_heap_t* successor) {
   _mi_lock_release(&mi_zero_size.lock);
 }
 
+size_t _mi_zero_size_heap_count(const mi_heap_t* heap) {
+  size_t count = 0;
+  if (MI_HAS_ZERO_SIZE) {
+    _mi_lock_acquire(&mi_zero_size.lock);
+    for (const mi_page_t* page = mi_zero_size.first; page != NULL; page = page->next) {
+      count += mi_atomic_load_relaxed(&page->heap) == heap ? page->used : 0;
+    }
+    _mi_lock_release(&mi_zero_size.lock);
+  }
+  return count;
+}
+
 bool _mi_zero_size_in_use(void) { return MI_HAS_ZERO_SIZE && mi_zero_size.used != 0; }
 
 void _mi_zero_size_destroy_all(void) {

@@ -20,6 +20,9 @@ bool _mi_zero_size_free(mi_page_t* page, void* p);
 // The heap ends; its blocks of no bytes are another's from now on, or go with it (NULL).
 void _mi_zero_size_heap_end(const mi_heap_t* heap, mi_heap_t* successor);
 
+// How many there are of the heap.
+size_t _mi_zero_size_heap_count(const mi_heap_t* heap);
+
 // Whether there is any; and the end of all.
 bool _mi_zero_size_in_use(void);
 void _mi_zero_size_destroy_all(void);

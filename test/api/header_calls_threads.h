@@ -22,3 +22,8 @@ MI_TEST(deferred_free) {
   mi_collect(true);
   MI_CHECK_EQ(heartbeat, 0);
 }
+
+MI_TEST(threadpool) {
+  mi_thread_set_in_threadpool();
+  mi_free(mi_malloc(10));
+}
