@@ -183,4 +183,63 @@ MI_TEST(report_under_the_lock_of_heaps_in_a_collection) {
   }
 }
 
+// The number that stands for each kind of error, however the process goes on. A block by itself is checked in every profile.
+static int mi_error_test_last;
+
+static void mi_error_test_note(int err, void* arg) {
+  MI_CHECK_PTR_EQ(arg, &mi_error_test_last);
+  mi_error_test_last = err;
+}
+
+static int mi_error_test_taken(void) {
+  const int err = mi_error_test_last;
+  mi_error_test_last = 0;
+  return err;
+}
+
+static void mi_error_test_numbers(void* arg) {
+  (void)arg;
+  static int word;
+  enum { BIG = 2000000 };
+  _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_IGNORE);
+  mi_register_error(&mi_error_test_note, &mi_error_test_last);
+  MI_CHECK(mi_malloc(mi_test_hide_size(SIZE_MAX)) == NULL);
+  MI_CHECK_EQ(mi_error_test_taken(), EOVERFLOW);
+  MI_CHECK(mi_calloc(mi_test_hide_size(SIZE_MAX / 2), 4) == NULL);
+  MI_CHECK_EQ(mi_error_test_taken(), EOVERFLOW);
+  MI_CHECK(mi_malloc(mi_test_hide_size(PTRDIFF_MAX / 2)) == NULL);
+  MI_CHECK_EQ(mi_error_test_taken(), ENOMEM);
+  mi_free(mi_test_hide(&word));
+  MI_CHECK_EQ(mi_error_test_taken(), EINVAL);
+  char* const p = mi_malloc(BIG);
+  MI_REQUIRE(p != NULL);
+  mi_free(mi_test_hide(p + 64));
+  MI_CHECK_EQ(mi_error_test_taken(), EINVAL);
+  MI_CHECK_EQ(mi_usable_size(mi_test_hide(p + 64)), 0);
+  MI_CHECK_EQ(mi_error_test_taken(), EINVAL);
+  mi_free(p);
+  MI_CHECK_EQ(mi_error_test_taken(), 0);
+  mi_free(mi_test_hide(p));
+  MI_CHECK_EQ(mi_error_test_taken(), EAGAIN);
+  if (MI_HAS_LIVE_BITS) {
+    char* const q = mi_malloc(SIZE);
+    mi_free(q);
+    mi_free(mi_test_hide(q));
+    MI_CHECK_EQ(mi_error_test_taken(), EAGAIN);
+    MI_CHECK_EQ(mi_usable_size(mi_test_hide(q)), 0);
+    MI_CHECK_EQ(mi_error_test_taken(), EFAULT);
+  }
+  if (MI_HAS_PADDING) {
+    char* const q = mi_malloc(SIZE);
+    q[mi_test_hide_size(SIZE)] ^= 1;
+    mi_free(q);
+    MI_CHECK_EQ(mi_error_test_taken(), EFAULT);
+  }
+  mi_register_error(NULL, NULL);
+  mi_free(mi_test_hide(&word));
+  MI_CHECK_EQ(mi_error_test_taken(), 0);
+}
+
+MI_TEST(numbers) { MI_CHECK_IN_CHILD(&mi_error_test_numbers, NULL, CHILD_MS); }
+
 MI_TEST_MAIN()

@@ -160,6 +160,42 @@ MI_TEST(texts) {
   }
 }
 
+// Texts that nobody wrote. Whole numbers are what the C library takes them for; other texts are refused and change nothing.
+MI_TEST(random_texts) {
+  static const char alphabet[] = "0123456789019+-+-KMGTiBkb xoefnru\x01\xff";
+  uint64_t seed = (uint64_t)mi_test_scale("MI_OPTIONS_TEST_SEED", 17);
+  const long runs = mi_test_scale("MI_OPTIONS_TEST_RUNS", 200000);
+  int numbers = 0;
+  for (long run = 0; run < runs; run++) {
+    char text[24];
+    const size_t len = mi_test_random(&seed) % (sizeof(text) - 1);
+    // Some of digits alone.
+    const size_t letters = run % 3 == 0 ? sizeof(alphabet) - 1 : run % 3 == 1 ? 12
+                                                                              : 16;
+    for (size_t i = 0; i < len; i++) {
+      text[i] = alphabet[mi_test_random(&seed) % letters];
+    }
+    text[len] = 0;
+    for (int kind = MI_OPTION_BOOL; kind <= MI_OPTION_ACTION; kind++) {
+      long value = BAD;
+      const bool ok = _mi_option_parse(text, (mi_option_kind_t)kind, &value);
+      MI_CHECK_MSG(ok || value == BAD, "\"%s\"", text);
+      MI_CHECK_MSG(!ok || kind != MI_OPTION_KIB || (value >= 0 && (uint64_t)value <= PTRDIFF_MAX / 1024 + 1), "\"%s\" is %ld", text, value);
+      MI_CHECK_MSG(!ok || kind != MI_OPTION_ACTION || (value >= 0 && value <= 2), "\"%s\" is %ld", text, value);
+      char* end;
+      errno = 0;
+      const long number = strtol(text, &end, 10);
+      const bool is_number = len > 0 && *end == 0 && errno == 0 && number != LONG_MIN && text[0] != ' ';
+      if (kind == MI_OPTION_LONG && is_number) {
+        numbers++;
+        MI_CHECK_MSG(ok && value == number, "\"%s\" is %ld", text, value);
+      }
+    }
+  }
+  MI_CHECK(numbers > runs / 20);
+  errno = 0;
+}
+
 // Environments. Each runs this program with "print", which writes all options to stderr.
 
 static void mi_options_test_exec(void* arg) {
