@@ -13,6 +13,7 @@ import tempfile
 INSTALLER, HEADER, SHARED, SOURCE, STEM = [os.path.abspath(p) for p in sys.argv[1:5]] + [sys.argv[5]]
 # Versions that users of mimalloc ask for, in the forms that find_package knows.
 MET = ["", "1.8", "2.1", "2.2.4", "3", "3.0", "3.4.3 EXACT", "1.0...3.9", "2...<4"]
+HEADERS = {"mimalloc.h", "mimalloc-override.h", "mimalloc-new-delete.h"}
 NOT_MET = ["3.5", "4", "3.4.2 EXACT", "1.0...2.9"]
 
 
@@ -55,6 +56,16 @@ def check_cmake(work, prefix, source):
         check_program(os.path.join(build, name), name in ("shared", "cxx"))
 
 
+def check_headers(prefix):
+    """Each installed header is there, and compiles by itself, with nothing else of ours in sight."""
+    folder = os.path.join(prefix, "include")
+    found = sorted(os.listdir(folder))
+    assert set(found) >= HEADERS, found
+    for name in found:
+        for words in (["gcc", "-std=c11", "-xc"], ["g++", "-std=c++11", "-xc++"], ["g++", "-std=c++20", "-xc++"]):
+            must(*words, "-Wall", "-Wextra", "-Wno-unused", "-Werror", "-fsyntax-only", "-I", folder, os.path.join(folder, name))
+
+
 def check_pkg_config(work, prefix, source):
     environment = dict(os.environ, PKG_CONFIG_PATH=os.path.join(prefix, "lib", "pkgconfig"))
 
@@ -92,6 +103,7 @@ def main():
     check_refusals(work, install)
     must(*install)
     assert not os.access(os.path.join(prefix, "lib", "lib%s.a" % STEM), os.X_OK)
+    check_headers(prefix)
     check_pkg_config(work, prefix, source)
     # Over itself, as an upgrade does, and as a package that is unpacked elsewhere.
     must(*install)
