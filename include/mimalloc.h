@@ -116,20 +116,19 @@ typedef struct mi_heap_s mi_heap_t;
 #if defined(MI_API_V2)
 typedef mi_heap_t mi_theap_t;
 typedef int mi_arena_id_t;
-typedef void* mi_subproc_id_t;
 #else
 // mi_theap_t is what one thread has of a heap. It is for that thread only.
 typedef struct mi_theap_s mi_theap_t;
 
 // mi_arena_id_t names an arena: memory that was reserved in one piece. NULL (0 with MI_API_V2) stands for none.
 typedef void* mi_arena_id_t;
+#endif
 
 // mi_subproc_id_t names a sub-process: threads, and heaps that they share with each other only. A null pointer in it stands
 // for the main sub-process.
 typedef struct mi_subproc_id_s {
   void* _mi_subproc_id;
 } mi_subproc_id_t;
-#endif
 
 // mi_heap_area_t is what the visitor of a heap's blocks is told of the memory that they lie in.
 typedef struct mi_heap_area_s {
@@ -1107,6 +1106,27 @@ static inline void mi_free_csize_aligned_nonnull(void* p, size_t size, size_t al
 
 #if defined(__cplusplus)
 }  // extern "C"
+#endif
+
+// A sub-process of version 2 is an address. Where that and a struct of one are not returned alike (32 bits), the library
+// has the struct, so each call goes through it. A macro is not expanded again in its own text.
+#if defined(MI_API_V2)
+typedef void* _mi_subproc_id_v2_t;
+static inline mi_subproc_id_t _mi_subproc_of_v2(_mi_subproc_id_v2_t subproc) {
+  mi_subproc_id_t id;
+  id._mi_subproc_id = subproc;
+  return id;
+}
+#define mi_subproc_id_t _mi_subproc_id_v2_t
+#define mi_subproc_main() (mi_subproc_main()._mi_subproc_id)
+#define mi_subproc_current() (mi_subproc_current()._mi_subproc_id)
+#define mi_subproc_new() (mi_subproc_new()._mi_subproc_id)
+#define mi_subproc_delete(subproc) mi_subproc_delete(_mi_subproc_of_v2(subproc))
+#define mi_subproc_destroy(subproc) mi_subproc_destroy(_mi_subproc_of_v2(subproc))
+#define mi_subproc_add_current_thread(subproc) mi_subproc_add_current_thread(_mi_subproc_of_v2(subproc))
+#define mi_subproc_visit_heaps(subproc, visitor, arg) mi_subproc_visit_heaps(_mi_subproc_of_v2(subproc), visitor, arg)
+#define mi_abandoned_visit_blocks(subproc, heap_tag, visit_blocks, visitor, arg) \
+  mi_abandoned_visit_blocks(_mi_subproc_of_v2(subproc), heap_tag, visit_blocks, visitor, arg)
 #endif
 
 // ---- Typed forms. Macros whose tp is a type, and which return a pointer to it. ----

@@ -53,3 +53,18 @@ MI_TEST(theaps_v2) {
   MI_CHECK(mi_heap_check_owned(h, p));
   mi_heap_destroy(h);
 }
+
+static void* in_sub_process(void* arg) {
+  mi_subproc_add_current_thread(*(mi_subproc_id_t*)arg);
+  use(mi_malloc(100), 100, 1);
+  return NULL;
+}
+
+MI_TEST(sub_processes_v2) {
+  mi_subproc_id_t s = mi_subproc_new();
+  MI_CHECK(s != NULL && s != mi_subproc_main());
+  pthread_t thread;
+  MI_CHECK_EQ(pthread_create(&thread, NULL, in_sub_process, &s), 0);
+  MI_CHECK_EQ(pthread_join(thread, NULL), 0);
+  mi_subproc_delete(s);
+}

@@ -14,7 +14,7 @@ TARGET = "i686-linux-gnu"
 SYSROOT = "/usr/" + TARGET
 WARNINGS = ["-Wall", "-Wextra", "-Wundef", "-Wshadow", "-Wconversion", "-Wcast-qual", "-Werror"]
 FLAGS = ["-std=gnu11", "-O2", "-fPIC", "-fvisibility=hidden", "-ftls-model=initial-exec", "-fno-semantic-interposition", "-fno-builtin-malloc", "-fno-plt", "-fexceptions"]
-PROGRAMS = ["header_test.c", "override_test.c", "header_test.cc", "override_test.cc"]
+PROGRAMS = ["header_test.c", "header_v2_test.c", "override_test.c", "header_test.cc", "override_test.cc"]
 
 
 def must(*words):
