@@ -31,14 +31,14 @@ mi_pin_t* _mi_pin_take(void) {
       return &mi_pins[i].word;
     }
   }
-  mi_atomic_sub_relaxed(&_mi_pins_taken, 1);
+  mi_atomic_sub_acq_rel(&_mi_pins_taken, 1);
   return NULL;
 }
 
 void _mi_pin_give(mi_pin_t* pin) {
   mi_assert_internal(mi_atomic_load_relaxed(pin) == MI_PIN_TAKEN);
   mi_atomic_store_release(pin, 0);
-  mi_atomic_sub_relaxed(&_mi_pins_taken, 1);
+  mi_atomic_sub_acq_rel(&_mi_pins_taken, 1);
 }
 
 void _mi_pin_set(mi_pin_t* pin, const mi_page_t* page) {
@@ -60,7 +60,7 @@ void _mi_pin_clear(mi_pin_t* pin) { mi_pin_finish(mi_atomic_exchange_acq_rel(pin
 
 bool _mi_pin_leave_page(mi_page_t* page, bool idle) {
   for (size_t i = 0; i < MI_PINS_MAX; i++) {
-    uintptr_t word = mi_atomic_load_relaxed(&mi_pins[i].word);
+    uintptr_t word = mi_atomic_load_acquire(&mi_pins[i].word);
     while (mi_pin_page(word) == page) {
       if (mi_atomic_cas_weak_acq_rel(&mi_pins[i].word, &word, word | MI_PIN_LEFT | (idle ? MI_PIN_IDLE : 0))) {
         return true;
@@ -74,7 +74,7 @@ void _mi_pins_fork_child(void) {
   for (size_t i = 0; i < MI_PINS_MAX; i++) {
     if (mi_atomic_load_relaxed(&mi_pins[i].word) != 0 && mi_atomic_load_relaxed(&mi_pins[i].holder) != _mi_lock_self()) {
       mi_pin_finish(mi_atomic_exchange_acq_rel(&mi_pins[i].word, 0));
-      mi_atomic_sub_relaxed(&_mi_pins_taken, 1);
+      mi_atomic_sub_acq_rel(&_mi_pins_taken, 1);
     }
   }
 }

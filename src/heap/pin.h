@@ -32,9 +32,10 @@ mi_cold bool _mi_pin_leave_page(mi_page_t* page, bool idle);
 // The page was retracted. True: it is pinned, and its memory will be given back by the one who has it pinned.
 mi_inline bool _mi_pin_takes_over(mi_page_t* page, bool idle) {
   // Sequentially consistent: either the look that pins sees that the page is retracted, or the pin is seen here. Pairs with
-  // the fence in _mi_pin_set.
+  // the fence in _mi_pin_set. Acquire, here and where the words are read: whoever has let go of the page has looked at it for
+  // the last time; pairs with the release of each step of a pin.
   atomic_thread_fence(memory_order_seq_cst);
-  return mi_unlikely(mi_atomic_load_relaxed(&_mi_pins_taken) != 0) && _mi_pin_leave_page(page, idle);
+  return mi_unlikely(mi_atomic_load_acquire(&_mi_pins_taken) != 0) && _mi_pin_leave_page(page, idle);
 }
 
 // In a forked child: the places of threads that are not here are free, and what was left to them goes.

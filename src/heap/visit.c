@@ -103,7 +103,8 @@ static bool mi_visit_single(const mi_visit_t* visit, const mi_heap_t* heap, mi_p
        (!visit->blocks || !mi_single_is_live(page) || mi_visit_tell(visit, heap, &area, block, size)));
 }
 
-// What may be used of a live block, as the program would be told, without a report if its end is overwritten.
+// What may be used of a live block, as the program would be told; without a report if its end is overwritten, or is being
+// written just now: then it is what fits.
 static size_t mi_page_block_usable(const mi_page_t* page, const void* block) {
   return MI_HAS_PADDING ? _mi_block_size_asked(page, block) : page->block_size;
 }
