@@ -729,6 +729,7 @@ mi_decl_export bool mi_heap_visit_blocks(mi_heap_t* heap, bool visit_blocks, mi_
 mi_decl_export bool mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
 
 // mi_abandoned_visit_blocks is mi_heap_visit_abandoned_blocks of each heap of a sub-process that has a tag, or any for -1.
+// False as well when there is no such sub-process.
 mi_decl_export bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int heap_tag, bool visit_blocks,
                                               mi_block_visit_fun* visitor, void* arg);
 
