@@ -147,6 +147,14 @@ mi_inline bool _mi_hard_live_waited(mi_live_word_t* words, uint64_t index, bool 
                     mi_live_bit(index)) == 0);
 }
 
+// Anyone: the live blocks among 64 places, from number `i` * 64 on. The remote word first: where a place becomes free, or one
+// where blocks start, its owner's bit is cleared before the other, so that it looks live at no moment.
+mi_inline uint64_t _mi_hard_live_word(mi_live_word_t* words, size_t i) {
+  // Acquire pairs with the release that cleared the bits.
+  const uint64_t marked = mi_atomic_load_acquire(&words[2 * i + 1]);
+  return mi_atomic_load_relaxed(&words[2 * i]) & ~marked;
+}
+
 // Anyone: whether the block at `index` is the program's.
 mi_inline bool _mi_hard_live_test(mi_live_word_t* words, uint64_t index) {
   if (index >= MI_PAGE_GRANULES) {

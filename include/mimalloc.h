@@ -705,6 +705,33 @@ mi_decl_nodiscard mi_decl_export void* mi_heap_recalloc_aligned_at(mi_heap_t* he
                                                                    size_t size, size_t alignment, size_t offset)
     mi_attr_noexcept mi_attr_alloc_size2(3, 4);
 
+// ---- Visits of blocks. A function of the program is told of all that is live. ----
+
+// A visit calls the visitor for each area of memory that the heap has blocks in, with block NULL, and then, with
+// visit_blocks, for each live block in it with the size that mi_usable_size would tell. It returns false if the visitor did,
+// which ends the visit at once, or if more than 30 visits are under way.
+//
+// * Of a block that was aligned with an offset the visitor gets the beginning, which may lie before the address that the
+//   program has; its size counts from there. Such an address may be given to mi_free and the rest all the same.
+// * What waits in a quarantine is not live.
+// * The visitor may allocate and free, also the block that it is told of and others, and may visit. It may not end the heap.
+// * Other threads may go on meanwhile, and may end. In variants with live bits (secure, strict, debug) each block that is live
+//   throughout the visit is told once; of those that come or go meanwhile some are. Without (release) that holds as long as
+//   no other thread allocates from the heap or frees its blocks meanwhile; if one does, blocks of memory that other
+//   threads allocate from may be left out, or be told when they are free, but nothing worse happens.
+
+// mi_heap_visit_blocks visits all blocks of a heap (NULL: the main heap), whichever thread allocated them.
+mi_decl_export bool mi_heap_visit_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
+
+// mi_heap_visit_abandoned_blocks visits those of a heap (NULL: the main heap) in memory that no thread owns: what threads
+// have left that have ended, what was full when its thread looked for room, and blocks that stand alone.
+mi_decl_export bool mi_heap_visit_abandoned_blocks(mi_heap_t* heap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
+
+// mi_abandoned_visit_blocks is mi_heap_visit_abandoned_blocks of each heap of a sub-process that has a tag, or any for -1.
+// False as well when there is no such sub-process.
+mi_decl_export bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int heap_tag, bool visit_blocks,
+                                              mi_block_visit_fun* visitor, void* arg);
+
 // ---- Theaps. Threads' parts of heaps: to name one spares looking for it. ----
 
 // A theap lasts as long as its thread and its heap, and until mi_theap_delete. Used by another thread it stands for that
@@ -744,6 +771,10 @@ mi_decl_export void mi_theap_delete(mi_theap_t* theap);
 // mi_theap_quiescent_abandon lets go of the memory that the theap allocates from, for a thread that will not for a while:
 // other threads that use the heap may have what is free of it. The theap goes on to be usable, and takes memory again then.
 mi_decl_export void mi_theap_quiescent_abandon(mi_theap_t* theap);
+
+// mi_theap_visit_blocks visits, like mi_heap_visit_blocks, the blocks in memory that the theap's thread was the last to
+// allocate from. Blocks of no bytes are no thread's.
+mi_decl_export bool mi_theap_visit_blocks(const mi_theap_t* theap, bool visit_blocks, mi_block_visit_fun* visitor, void* arg);
 
 // The following are the functions of the same name without `theap_`, in a theap.
 

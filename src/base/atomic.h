@@ -12,10 +12,15 @@
 #define mi_atomic_load_acquire(p) atomic_load_explicit(p, memory_order_acquire)
 #define mi_atomic_store_relaxed(p, x) atomic_store_explicit(p, x, memory_order_relaxed)
 #define mi_atomic_store_release(p, x) atomic_store_explicit(p, x, memory_order_release)
+// Relaxed access to a plain word: what one thread writes so, and reads plainly, others may look at.
+#define mi_atomic_peek(p) __atomic_load_n(p, __ATOMIC_RELAXED)
+#define mi_atomic_poke(p, x) __atomic_store_n(p, x, __ATOMIC_RELAXED)
+
 #define mi_atomic_exchange_acq_rel(p, x) atomic_exchange_explicit(p, x, memory_order_acq_rel)
 #define mi_atomic_exchange_relaxed(p, x) atomic_exchange_explicit(p, x, memory_order_relaxed)
 #define mi_atomic_add_relaxed(p, x) atomic_fetch_add_explicit(p, x, memory_order_relaxed)
 #define mi_atomic_add_acq_rel(p, x) atomic_fetch_add_explicit(p, x, memory_order_acq_rel)
+#define mi_atomic_sub_acq_rel(p, x) atomic_fetch_sub_explicit(p, x, memory_order_acq_rel)
 #define mi_atomic_sub_relaxed(p, x) atomic_fetch_sub_explicit(p, x, memory_order_relaxed)
 #define mi_atomic_or_acq_rel(p, x) atomic_fetch_or_explicit(p, x, memory_order_acq_rel)
 #define mi_atomic_or_relaxed(p, x) atomic_fetch_or_explicit(p, x, memory_order_relaxed)

@@ -32,6 +32,11 @@ mi_inline bool _mi_bitmap_is_set(const mi_bitmap_word_t* words, size_t i) {
   return ((mi_atomic_load_relaxed(&words[i / MI_BITMAP_WORD_BITS]) >> (i % MI_BITMAP_WORD_BITS)) & 1) != 0;
 }
 
+// The same; acquire pairs with the release of _mi_bitmap_set.
+mi_inline bool _mi_bitmap_is_set_acquire(const mi_bitmap_word_t* words, size_t i) {
+  return ((mi_atomic_load_acquire(&words[i / MI_BITMAP_WORD_BITS]) >> (i % MI_BITMAP_WORD_BITS)) & 1) != 0;
+}
+
 // The bits from `start` on, below `bits`, as many as a word has.
 mi_inline uint64_t _mi_bitmap_window(const mi_bitmap_word_t* words, size_t bits, size_t start) {
   const size_t word = start / MI_BITMAP_WORD_BITS;

@@ -279,7 +279,7 @@ static size_t mi_single_tail(const mi_page_t* page) {
 
 void _mi_block_prepare_single(mi_page_t* page, size_t request) {
   if (MI_HAS_PADDING) {
-    page->request = request;
+    mi_atomic_poke(&page->request, request);
     const size_t tail = mi_single_tail(page);
     _mi_hard_padding_fill(page->single_start + request + tail, tail);
   }
@@ -298,7 +298,7 @@ void _mi_block_check_single(const mi_page_t* page) {
 
 static void mi_single_set_request(mi_page_t* page, size_t request) {
   // It may have been cut.
-  page->request = _mi_min(page->request, _mi_block_capacity(page, page->single_start));
+  mi_atomic_poke(&page->request, _mi_min(page->request, _mi_block_capacity(page, page->single_start)));
   memset(page->single_start + page->request, 0, mi_single_tail(page));
   if (MI_HAS_ZERO_ON_FREE && request < page->request) {
     memset(page->single_start + request, 0, page->request - request);

@@ -9,6 +9,7 @@
 
 #include "hardening/large-layout.h"
 #include "src/heap/block.h"
+#include "src/heap/pin.h"
 #include "src/heap/single.h"
 #include "src/heap/theap.h"
 #include "src/region/arena-guard.h"
@@ -268,16 +269,13 @@ static void mi_page_retract(mi_page_t* page) {
   }
 }
 
-void _mi_page_release_idle(mi_page_t* page) {
-  mi_assert_internal(page->arena != NULL);
-  mi_page_retract(page);
-  _mi_arena_release_purged(page->arena, page->slice_index, page->slice_count);
-}
-
-void _mi_page_release(mi_page_t* page) {
-  mi_page_retract(page);
+void _mi_page_give_back(mi_page_t* page, bool idle) {
   if (page->arena == NULL) {
     _mi_single_release_to_os(page);
+    return;
+  }
+  if (idle) {
+    _mi_arena_release_purged(page->arena, page->slice_index, page->slice_count);
     return;
   }
   if (MI_HAS_LARGE_QUARANTINE && _mi_page_is_single(page)) {
@@ -289,6 +287,20 @@ void _mi_page_release(mi_page_t* page) {
   _mi_arena_release(page->arena, page->slice_index, page->slice_count, false);
 }
 
+static void mi_page_go(mi_page_t* page, bool idle) {
+  mi_page_retract(page);
+  if (!_mi_pin_takes_over(page, idle)) {
+    _mi_page_give_back(page, idle);
+  }
+}
+
+void _mi_page_release_idle(mi_page_t* page) {
+  mi_assert_internal(page->arena != NULL);
+  mi_page_go(page, true);
+}
+
+void _mi_page_release(mi_page_t* page) { mi_page_go(page, false); }
+
 bool _mi_page_mark_interior(mi_page_t* page, void* p) {
   if (_mi_page_is_single(page)) {
     // Where it may lie beyond the slices that are entered.
@@ -296,8 +308,8 @@ bool _mi_page_mark_interior(mi_page_t* page, void* p) {
       return false;
     }
     // A request counts from where the block is handed out.
-    page->request -= (size_t)((uint8_t*)p - page->single_start);
-    page->single_start = p;
+    mi_atomic_poke(&page->request, page->request - (size_t)((uint8_t*)p - page->single_start));
+    mi_atomic_poke(&page->single_start, (uint8_t*)p);
     mi_atomic_store_relaxed(&page->has_interior, true);
     return true;
   }

@@ -254,6 +254,9 @@ void _mi_page_release(mi_page_t* page);
 // The same for one that has been idle for the purge delay: its memory goes back to the system at once.
 void _mi_page_release_idle(mi_page_t* page);
 
+// The second half of both, for a page that nobody finds any more.
+void _mi_page_give_back(mi_page_t* page, bool idle);
+
 // Changes a single's size in place; false when its surroundings do not allow it. *is_zero: the new part holds zeroes.
 bool _mi_page_single_resize(mi_page_t* page, size_t size, bool* is_zero);
 

@@ -7,6 +7,7 @@
 
 #include "src/heap/block.h"
 #include "src/heap/orphan.h"
+#include "src/heap/pin.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
@@ -73,6 +74,7 @@ static void mi_fork_child(void) {
   for (mi_theap_t* theap = _mi_tls.own; MI_HAS_QUARANTINE && theap != NULL; theap = theap->next_in_thread) {
     _mi_quarantine_fork_child(theap);
   }
+  _mi_pins_fork_child();
 }
 
 // After the core is up, since the C library may allocate for it.

@@ -269,6 +269,17 @@ void _mi_single_visit(bool (*visit)(mi_page_t* page, void* arg), void* arg) {
   _mi_lock_release(&mi_singles.lock);
 }
 
+mi_page_t* _mi_single_next_pinned(const mi_page_t* page, mi_pin_t* pin, bool* in_use) {
+  _mi_lock_acquire(&mi_singles.lock);
+  mi_page_t* const next = page == NULL ? mi_singles.first : page->next;
+  if (next != NULL) {
+    _mi_pin_set(pin, next);
+    *in_use = _mi_page_map_find(next->start) == next;
+  }
+  _mi_lock_release(&mi_singles.lock);
+  return next;
+}
+
 bool _mi_single_free(mi_page_t* page) {
   uint64_t unowned = 0;
   // Acquire and release: of two frees exactly one claims the page.
@@ -297,9 +308,9 @@ static void mi_single_set_end(mi_page_t* page, size_t slices, size_t end) {
   if (page->arena == NULL) {
     _mi_lock_acquire(&mi_singles.lock);
   }
-  page->slice_count = slices;
-  page->block_size = end;
-  page->request = _mi_min(page->request, _mi_page_single_usable(page));
+  mi_atomic_poke(&page->slice_count, slices);
+  mi_atomic_poke(&page->block_size, end);
+  mi_atomic_poke(&page->request, _mi_min(page->request, _mi_page_single_usable(page)));
   if (page->arena == NULL) {
     _mi_lock_release(&mi_singles.lock);
   }
@@ -452,8 +463,8 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
     (void)_mi_single_free(larger);
     return NULL;
   }
-  larger->request = page->request;
-  page->request = usable;
+  mi_atomic_poke(&larger->request, page->request);
+  mi_atomic_poke(&page->request, usable);
   (void)_mi_single_free(page);
   return larger;
 }

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "hardening/large-layout.h"
-#include "src/heap/page.h"
+#include "src/heap/pin.h"
 
 enum {
   // Blocks aligned beyond this get memory of their own: an arena would have to skip too much.
@@ -47,6 +47,10 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size);
 
 // Calls `visit` for each single with memory of its own, under their lock, until it returns false.
 void _mi_single_visit(bool (*visit)(mi_page_t* page, void* arg), void* arg);
+
+// Pins the single with memory of its own that follows a pinned one in the list, or the first one; NULL: there is none. It is
+// there as long as it is pinned; *in_use: and has not been given up.
+mi_page_t* _mi_single_next_pinned(const mi_page_t* page, mi_pin_t* pin, bool* in_use);
 
 void _mi_singles_fork_prepare(void);
 void _mi_singles_fork_release(bool in_child);

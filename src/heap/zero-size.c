@@ -171,6 +171,34 @@ size_t _mi_zero_size_heap_count(const mi_heap_t* heap) {
   return count;
 }
 
+bool _mi_zero_size_next(mi_zero_size_view_t* view) {
+  mi_page_t* next = NULL;
+  _mi_lock_acquire(&mi_zero_size.lock);
+  for (mi_page_t* page = mi_zero_size.first; page != NULL; page = page->next) {
+    if (page->start > view->start && (next == NULL || page->start < next->start)) {
+      next = page;
+    }
+  }
+  if (next != NULL) {
+    view->start = next->start;
+    view->heap = mi_atomic_load_relaxed(&next->heap);
+    view->used = next->used;
+    for (size_t i = 0; i < MI_PAGE_GRANULES / 64; i++) {
+      view->live[i] = _mi_hard_live_word(next->live, i);
+    }
+  }
+  _mi_lock_release(&mi_zero_size.lock);
+  return next != NULL;
+}
+
+bool _mi_zero_size_is_live(const void* p) {
+  _mi_lock_acquire(&mi_zero_size.lock);
+  const mi_page_t* const page = _mi_page_map_find(p);
+  const bool live = page != NULL && _mi_page_is_zero_size(page) && _mi_hard_live_test(page->live, _mi_page_live_index(page, p));
+  _mi_lock_release(&mi_zero_size.lock);
+  return live;
+}
+
 bool _mi_zero_size_in_use(void) { return MI_HAS_ZERO_SIZE && mi_zero_size.used != 0; }
 
 void _mi_zero_size_destroy_all(void) {

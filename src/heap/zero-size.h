@@ -23,6 +23,20 @@ void _mi_zero_size_heap_end(const mi_heap_t* heap, mi_heap_t* successor);
 // How many there are of the heap.
 size_t _mi_zero_size_heap_count(const mi_heap_t* heap);
 
+// A page of them as it was at some moment.
+typedef struct mi_zero_size_view_s {
+  uint8_t* start;
+  mi_heap_t* heap;
+  size_t used;
+  uint64_t live[MI_PAGE_GRANULES / 64];
+} mi_zero_size_view_t;
+
+// The page of the lowest address beyond view->start. False: there is none.
+bool _mi_zero_size_next(mi_zero_size_view_t* view);
+
+// Whether p is a block of no bytes.
+bool _mi_zero_size_is_live(const void* p);
+
 // Whether there is any; and the end of all.
 bool _mi_zero_size_in_use(void);
 void _mi_zero_size_destroy_all(void);

@@ -156,6 +156,50 @@ MI_TEST(theaps) {
   mi_heap_destroy(heap);
 }
 
+typedef struct heap_seen_s {
+  size_t areas;
+  size_t blocks;
+  size_t wrong;
+  int tag;
+} heap_seen_t;
+
+static bool heap_see(const mi_heap_t* heap, const mi_heap_area_t* area, void* block, size_t size, void* arg) {
+  heap_seen_t* const seen = (heap_seen_t*)arg;
+  seen->wrong += area->heap_tag != seen->tag || !mi_heap_contains(heap, area->blocks);
+  if (block == NULL) {
+    seen->areas++;
+    return true;
+  }
+  seen->blocks++;
+  seen->wrong += size != mi_usable_size(block) || !mi_heap_contains(heap, block);
+  return seen->blocks < 100;
+}
+
+MI_TEST(visits) {
+  mi_heap_t* const heap = mi_heap_new_ex(4, true, NULL);
+  void* blocks[60];
+  for (size_t i = 0; i < 60; i++) blocks[i] = mi_heap_malloc(heap, i == 59 ? 5000000 : i * i * 10);
+  for (size_t i = 0; i < 20; i++) mi_free(blocks[i]);
+  heap_seen_t seen = {0, 0, 0, 4};
+  MI_CHECK(mi_heap_visit_blocks(heap, true, heap_see, &seen));
+  MI_CHECK(seen.blocks == 40 && seen.areas > 1 && seen.wrong == 0);
+  seen.blocks = 0;
+  MI_CHECK(mi_theap_visit_blocks(mi_heap_theap(heap), true, heap_see, &seen) && seen.blocks == 40 && seen.wrong == 0);
+  seen.blocks = 0;
+  MI_CHECK(mi_heap_visit_blocks(heap, false, heap_see, &seen) && seen.blocks == 0);
+  mi_theap_quiescent_abandon(mi_heap_theap(heap));
+  MI_CHECK(mi_heap_visit_abandoned_blocks(heap, true, heap_see, &seen) && seen.blocks == 40 && seen.wrong == 0);
+  seen.blocks = 0;
+  const mi_subproc_id_t none = {NULL};
+  MI_CHECK(mi_abandoned_visit_blocks(none, 4, true, heap_see, &seen) && seen.blocks == 40 && seen.wrong == 0);
+  seen.blocks = 0;
+  MI_CHECK(mi_abandoned_visit_blocks(none, 5, true, heap_see, &seen) && seen.blocks == 0);
+  seen.blocks = 99;
+  MI_CHECK(!mi_heap_visit_blocks(heap, true, heap_see, &seen) && seen.blocks == 100);
+  MI_CHECK(!mi_heap_visit_blocks(heap, true, NULL, NULL));
+  mi_heap_destroy(heap);
+}
+
 MI_TEST(reduce) {
   void* blocks[200];
   for (size_t i = 0; i < 200; i++) use(blocks[i] = mi_malloc(i * 100 + 1), i * 100 + 1, (int)i);
