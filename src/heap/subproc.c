@@ -127,8 +127,8 @@ void _mi_subproc_end(uintptr_t id, bool with_blocks) {
   if (!may_end) {
     _mi_log_warning("sub-process %zu cannot be %s: %s\n", (size_t)id, what, main == NULL ? "there is none" : "it is the main one");
   } else if (threads != 0 || blocks != 0) {
-    _mi_log_warning("sub-process %zu cannot be deleted: it has %zu %s\n", (size_t)id, threads != 0 ? threads : blocks,
-                    threads != 0 ? "threads" : "live blocks");
+    _mi_log_warning("sub-process %zu cannot be deleted: %s left: %zu\n", (size_t)id, threads != 0 ? "threads" : "live blocks",
+                    threads != 0 ? threads : blocks);
   } else {
     _mi_thread_disarm();
   }

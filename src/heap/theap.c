@@ -45,7 +45,7 @@ void _mi_thread_disarm(void) {
 static _Atomic(uintptr_t) mi_next_tid = MI_TID_FIRST;
 
 // NULL, and *ended set: the heap has ended. Else there is no memory.
-static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid, bool* ended) {
+static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid, bool is_own, bool* ended) {
   *ended = false;
   if (mi_unlikely(_mi_heaps_are_busy_here())) {
     return NULL;
@@ -59,6 +59,7 @@ static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid, bool* ended) {
   }
   theap->tid = tid;
   theap->tls = &_mi_tls;
+  theap->is_own = is_own;
   _mi_heaps_lock();
   const uintptr_t id = mi_atomic_load_relaxed(&heap->id);
   mi_atomic_store_relaxed(&theap->heap_id, id);
@@ -127,11 +128,10 @@ mi_theap_t* _mi_theap_own(void) {
   }
   const uintptr_t tid = mi_atomic_add_relaxed(&mi_next_tid, MI_TID_STEP);
   bool ended;
-  mi_theap_t* const theap = mi_theap_new(_mi_heap_main(), tid, &ended);
+  mi_theap_t* const theap = mi_theap_new(_mi_heap_main(), tid, true, &ended);
   if (theap == NULL) {
     return NULL;
   }
-  theap->is_own = true;
   _mi_tls.own = theap;
   _mi_tls.own_tid = tid;
   _mi_tls.state = MI_THREAD_READY;
@@ -145,11 +145,10 @@ mi_theap_t* _mi_theap_own(void) {
 bool _mi_thread_move(mi_heap_t* main) {
   mi_theap_t* const old = _mi_tls.own;
   bool ended;
-  mi_theap_t* const theap = mi_theap_new(main, old->tid, &ended);
+  mi_theap_t* const theap = mi_theap_new(main, old->tid, true, &ended);
   if (theap == NULL) {
     return false;
   }
-  theap->is_own = true;
   theap->retire_due = old->retire_due;
   theap->next_in_thread = old->next_in_thread;
   _mi_tls.own = theap;
@@ -246,7 +245,7 @@ mi_theap_t* _mi_heap_theap(mi_heap_t* heap) {
   }
   _mi_thread_prune();
   bool ended;
-  mi_theap_t* const theap = mi_theap_new(heap, own->tid, &ended);
+  mi_theap_t* const theap = mi_theap_new(heap, own->tid, false, &ended);
   if (theap != NULL) {
     theap->next_in_thread = own->next_in_thread;
     own->next_in_thread = theap;

@@ -205,7 +205,7 @@ MI_TEST(a_thread_in_one) {
   MI_CHECK(mi_subproc_test_same(mi_subproc_current(), mi_subproc_main()));
   mi_subproc_test_listen();
   mi_subproc_delete(job.id);
-  MI_CHECK(mi_subproc_test_heard("cannot be deleted: it has 9 live blocks"));
+  MI_CHECK(mi_subproc_test_heard("cannot be deleted: live blocks left: 9"));
   for (size_t i = 0; i < SIZES; i++) {
     MI_CHECK(mi_test_all_bytes(job.blocks[i], mi_subproc_test_sizes[i], 1));
     mi_free(job.blocks[i]);
@@ -244,7 +244,7 @@ MI_TEST(delete_waits_for_nobody) {
   pthread_barrier_wait(&mi_subproc_test_barrier);
   mi_subproc_test_listen();
   mi_subproc_delete(job.id);
-  MI_CHECK(mi_subproc_test_heard("cannot be deleted: it has 1 threads"));
+  MI_CHECK(mi_subproc_test_heard("cannot be deleted: threads left: 1"));
   pthread_barrier_wait(&mi_subproc_test_barrier);
   pthread_barrier_wait(&mi_subproc_test_barrier);
   mi_subproc_delete(job.id);
