@@ -7,6 +7,7 @@
 #include <assert.h>
 
 #include "test/api/header_calls.h"
+#include "test/api/header_calls_numbers.h"
 
 #define WORD (sizeof(void*))
 #define AT(type, field, words) static_assert(offsetof(type, field) == (words)*WORD, #type "." #field)
