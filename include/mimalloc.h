@@ -152,8 +152,9 @@ typedef bool(mi_cdecl mi_block_visit_fun)(const mi_heap_t* heap, const mi_heap_a
 // mi_heap_visit_fun receives a heap and returns whether to go on.
 typedef bool(mi_cdecl mi_heap_visit_fun)(mi_heap_t* heap, void* arg);
 
-// mi_commit_fun_t makes size bytes at start usable (commit) or takes them back, sets *is_zero if they read as zeroes now
-// (is_zero may be NULL), and returns whether it could.
+// mi_commit_fun_t makes size bytes at start usable (commit) or takes them back, and returns whether it did. Both are
+// multiples of mi_arena_min_alignment. When it commits it may store true in *is_zero: the bytes read as zeroes now. Any
+// thread that allocates or frees calls it; it must not allocate from the arena it serves.
 typedef bool(mi_cdecl mi_commit_fun_t)(bool commit, void* start, size_t size, bool* is_zero, void* user_arg);
 
 // mi_deferred_free_fun frees what a program has put off freeing: all of it if forced. The heartbeat counts its calls.
@@ -875,6 +876,105 @@ mi_decl_export void mi_subproc_add_current_thread(mi_subproc_id_t subproc);
 // visitor did, or there is no such sub-process.
 mi_decl_export bool mi_subproc_visit_heaps(mi_subproc_id_t subproc, mi_heap_visit_fun* visitor, void* arg);
 
+// ---- Arenas. Blocks lie in large pieces of memory. The process makes what it needs; a program may reserve some ahead, lend
+// its own, and keep a piece for certain heaps (exclusive). Such an arena stays to the end of the process. ----
+
+// mi_reserve_os_memory reserves an arena of at least size bytes from the system: committed, if commit says so, else
+// bit by bit when it is used; with allow_large in OS pages of 2 MiB if the administrator has set enough of them aside
+// (vm.nr_hugepages), and if not, after a warning, in ordinary ones. Large and huge OS pages are never purged or guarded;
+// after a fork whoever writes to them needs free ones to copy to, or the system ends the child. Returns 0 or ENOMEM.
+mi_decl_export int mi_reserve_os_memory(size_t size, bool commit, bool allow_large) mi_attr_noexcept;
+
+// mi_manage_os_memory lends size bytes at start to the allocator, for good. The whole slices in it are used, see
+// mi_arena_min_alignment; the metadata stands elsewhere. is_committed: they are readable and writable, else the
+// allocator makes them so when it needs them; is_pinned: they are never purged or guarded; is_zero: they read as zeroes;
+// numa_node: the node of their memory, -1 for none. The memory is never unmapped. Returns false, after a warning, where no
+// whole slice is in it, it overlaps an arena or a block of this allocator, or its addresses are out of reach.
+mi_decl_export bool mi_manage_os_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
+                                        int numa_node) mi_attr_noexcept;
+
+// mi_reserve_huge_os_pages_at reserves an arena of pages OS pages of 1 GiB, or of OS pages of 2 MiB where there are none of
+// those, on a node of memory, or anywhere for -1. It stops after about timeout_msecs milliseconds, 0 for never, or when no
+// more can be had, with a warning and with what it has. Returns 0, or ENOMEM if that is nothing.
+mi_decl_export int mi_reserve_huge_os_pages_at(size_t pages, int numa_node, size_t timeout_msecs) mi_attr_noexcept;
+
+// mi_reserve_huge_os_pages_interleave does the same spread over the first numa_nodes nodes, 0 for all there are, with an
+// arena on each. Returns 0, or ENOMEM if no node had any.
+mi_decl_export int mi_reserve_huge_os_pages_interleave(size_t pages, size_t numa_nodes,
+                                                       size_t timeout_msecs) mi_attr_noexcept;
+
+// mi_reserve_huge_os_pages is mi_reserve_huge_os_pages_interleave over all nodes by its old name, in at most max_secs seconds, 0
+// for any time; it stores how many pages there are. pages_reserved may be NULL.
+mi_decl_export int mi_reserve_huge_os_pages(size_t pages, double max_secs, size_t* pages_reserved) mi_attr_noexcept;
+
+// In the forms that follow an exclusive arena serves only heaps that are made in it. They store the arena's id, or none on
+// failure; arena_id may be NULL. With MI_API_V2 an id is an int, and the names stand for those that end in _v2.
+#if defined(MI_API_V2)
+#define mi_reserve_os_memory_ex mi_reserve_os_memory_ex_v2
+#define mi_manage_os_memory_ex mi_manage_os_memory_ex_v2
+#define mi_reserve_huge_os_pages_at_ex mi_reserve_huge_os_pages_at_ex_v2
+#define mi_arena_area mi_arena_area_v2
+#else
+// mi_reserve_os_memory_ex is mi_reserve_os_memory for an arena that may be exclusive.
+mi_decl_export int mi_reserve_os_memory_ex(size_t size, bool commit, bool allow_large, bool exclusive,
+                                           mi_arena_id_t* arena_id) mi_attr_noexcept;
+
+// mi_manage_os_memory_ex is mi_manage_os_memory for an arena that may be exclusive.
+mi_decl_export bool mi_manage_os_memory_ex(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
+                                           int numa_node, bool exclusive, mi_arena_id_t* arena_id) mi_attr_noexcept;
+
+// mi_manage_memory is mi_manage_os_memory_ex for memory that commit_fun commits and takes back; it gets commit_fun_arg
+// each time. Where it refuses to commit an allocation fails, where it refuses to take back the memory stays committed.
+// With a commit_fun of NULL the system's own calls do both.
+mi_decl_export bool mi_manage_memory(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
+                                     int numa_node, bool exclusive, mi_commit_fun_t* commit_fun, void* commit_fun_arg,
+                                     mi_arena_id_t* arena_id) mi_attr_noexcept;
+
+// mi_reserve_huge_os_pages_at_ex is mi_reserve_huge_os_pages_at for an arena that may be exclusive.
+mi_decl_export int mi_reserve_huge_os_pages_at_ex(size_t pages, int numa_node, size_t timeout_msecs, bool exclusive,
+                                                  mi_arena_id_t* arena_id) mi_attr_noexcept;
+
+// mi_arena_area returns where an arena begins and stores its size, which may be NULL; NULL and 0 for no arena.
+mi_decl_export void* mi_arena_area(mi_arena_id_t arena_id, size_t* size);
+
+// mi_arena_contains tells whether p points into the arena. Any address may be asked.
+mi_decl_export bool mi_arena_contains(mi_arena_id_t arena_id, const void* p);
+#endif
+
+// mi_reserve_os_memory_ex_v2 is mi_reserve_os_memory_ex in version 2 of the interface.
+mi_decl_export int mi_reserve_os_memory_ex_v2(size_t size, bool commit, bool allow_large, bool exclusive,
+                                              int* arena_id) mi_attr_noexcept;
+
+// mi_manage_os_memory_ex_v2 is mi_manage_os_memory_ex in version 2 of the interface.
+mi_decl_export bool mi_manage_os_memory_ex_v2(void* start, size_t size, bool is_committed, bool is_pinned, bool is_zero,
+                                              int numa_node, bool exclusive, int* arena_id) mi_attr_noexcept;
+
+// mi_reserve_huge_os_pages_at_ex_v2 is mi_reserve_huge_os_pages_at_ex in version 2 of the interface.
+mi_decl_export int mi_reserve_huge_os_pages_at_ex_v2(size_t pages, int numa_node, size_t timeout_msecs, bool exclusive,
+                                                     int* arena_id) mi_attr_noexcept;
+
+// mi_arena_area_v2 is mi_arena_area in version 2 of the interface.
+mi_decl_export void* mi_arena_area_v2(int arena_id, size_t* size);
+
+// mi_arena_min_alignment returns what the start of an arena is a multiple of, and its size: a slice.
+mi_decl_export size_t mi_arena_min_alignment(void);
+
+// mi_arena_min_size returns the size of the smallest arena.
+mi_decl_export size_t mi_arena_min_size(void);
+
+// mi_arena_max_object_size returns the size up to which blocks are placed in arenas, other than those of heaps that were
+// made in one.
+mi_decl_export size_t mi_arena_max_object_size(void);
+
+// mi_arenas_purge gives the unused memory of all arenas back to the system now, whatever the option purge_delay says.
+mi_decl_export void mi_arenas_purge(void) mi_attr_noexcept;
+
+// mi_arenas_print writes a line for each arena to the registered output: its place, size, what of it is in use, and kind.
+mi_decl_export void mi_arenas_print(void) mi_attr_noexcept;
+
+// mi_debug_show_arenas is mi_arenas_print by another name.
+mi_decl_export void mi_debug_show_arenas(void) mi_attr_noexcept;
+
 // ---- Processes and threads. Their beginning and end, and messages. ----
 
 // mi_version returns the MI_MALLOC_VERSION of the library that runs.
@@ -979,19 +1079,27 @@ typedef enum mi_option_e {
   mi_option_deprecated_eager_commit = 3,           // no effect
   mi_option_arena_eager_commit = 4,                // commit arenas at once: 0 no, 1 yes, 2 where the system overcommits
   mi_option_purge_decommits = 5,                   // purge by giving memory back (1) or by marking it unused (0)
+  mi_option_allow_large_os_pages = 6,              // use OS pages of 2 MiB where the administrator has set some aside
+  mi_option_reserve_huge_os_pages = 7,             // so many OS pages of 1 GiB are reserved at start
+  mi_option_reserve_huge_os_pages_at = 8,          // the node of memory they come from; -1 all
+  mi_option_reserve_os_memory = 9,                 // KiB that are reserved and committed at start
   mi_option_deprecated_segment_cache = 10,         // no effect
   mi_option_deprecated_page_reset = 11,            // no effect
   mi_option_deprecated_abandoned_page_purge = 12,  // no effect
   mi_option_deprecated_segment_reset = 13,         // no effect
   mi_option_deprecated_eager_commit_delay = 14,    // no effect
   mi_option_purge_delay = 15,                      // milliseconds until unused memory is purged; 0 at once, -1 never
+  mi_option_use_numa_nodes = 16,                   // so many nodes of memory are told apart; 0 those of the machine
+  mi_option_disallow_os_alloc = 17,                // blocks come only from arenas that were reserved or lent
   mi_option_os_tag = 18,                           // no effect but on macOS
   mi_option_max_errors = 19,                       // so many error messages at most; -1 no limit
   mi_option_max_warnings = 20,                     // so many warnings at most; -1 no limit
   mi_option_deprecated_max_segment_reclaim = 21,   // no effect
   mi_option_destroy_on_exit = 22,                  // release all memory at exit
   mi_option_arena_reserve = 23,                    // KiB of address space to reserve at a time
+  mi_option_arena_purge_mult = 24,                 // purge_delay times this is the delay of arenas
   mi_option_deprecated_purge_extend_delay = 25,    // no effect
+  mi_option_disallow_arena_alloc = 26,             // arenas that were reserved or lent serve only heaps in them
   mi_option_retry_on_oom = 27,                     // milliseconds to try again for when there is no memory
   mi_option_deprecated_visit_abandoned = 28,       // no effect: abandoned blocks can always be visited
   mi_option_guarded_min = 29,                      // no effect yet
@@ -1003,18 +1111,23 @@ typedef enum mi_option_e {
   mi_option_page_reclaim_on_free = 35,             // take a full page over when freeing into it: 1, 0 only one's own, -1 never
   mi_option_page_full_retain = 36,                 // so many full pages stay with their thread in each size class
   mi_option_page_max_candidates = 37,              // so many pages are compared when one to allocate from is looked for
+  mi_option_max_vabits = 38,                       // addresses have at most so many bits; 0 as the system says; read at start
+  mi_option_pagemap_commit = 39,                   // commit the page map many entries at a time
+  mi_option_page_commit_on_demand = 40,            // no effect
   mi_option_page_max_reclaim = 41,                 // take over one's own pages up to so many of a size class; -1 no limit
   mi_option_page_cross_thread_max_reclaim = 42,    // take over others' pages up to so many of a size class
   mi_option_allow_thp = 43,                        // let the system use transparent huge pages
   mi_option_arena_purge_min_size = 44,             // KiB that are purged at least; 0 the system's page size
   mi_option_arena_max_object_size = 45,            // KiB of the largest block that is placed in an arena
+  mi_option_arena_is_numa_local = 46,              // an arena serves the node of memory that it was made on
   mi_option_stats_merge_on_collect = 47,           // no effect
   mi_option_profile_alloc_interval = 48,           // no effect yet, like the next three
   mi_option_profile_inuse_interval = 49,
   mi_option_profile_time_interval = 50,
   mi_option_profile_sample_rate = 51,
-  mi_option_stats_merge_threshold = 52,  // no effect
-  mi_option_prof = 54,                   // no effect yet, like the next six
+  mi_option_stats_merge_threshold = 52,       // no effect
+  mi_option_arena_purge_immediate_size = 53,  // KiB from which on a piece is purged at once when freed; 0 none
+  mi_option_prof = 54,                        // no effect yet, like the next six
   mi_option_prof_sample_rate = 55,
   mi_option_prof_bt_max = 56,
   mi_option_prof_accum = 57,
@@ -1041,6 +1154,8 @@ typedef enum mi_option_e {
   mi_option_abandoned_page_reset = mi_option_deprecated_abandoned_page_purge,
   mi_option_eager_commit_delay = mi_option_deprecated_eager_commit_delay,
   mi_option_reset_delay = mi_option_purge_delay,
+  mi_option_large_os_pages = mi_option_allow_large_os_pages,
+  mi_option_limit_os_alloc = mi_option_disallow_os_alloc,
   mi_option_max_segment_reclaim = mi_option_deprecated_max_segment_reclaim,
   mi_option_purge_extend_delay = mi_option_deprecated_purge_extend_delay,
   mi_option_visit_abandoned = mi_option_deprecated_visit_abandoned,

@@ -24,11 +24,12 @@ mi_heap_t* mi_heap_try_new(void) { return _mi_heap_new(); }
 mi_heap_t* mi_heap_new_qsbr(void) { return mi_heap_new(); }
 
 mi_heap_t* mi_heap_new_ex(int heap_tag, bool allow_destroy, mi_arena_id_t arena_id) {
-  if (heap_tag < 0 || heap_tag > MI_HEAP_TAG_MAX || arena_id != NULL) {
+  mi_arena_t* const arena = _mi_arena_of_id(arena_id);
+  if (heap_tag < 0 || heap_tag > MI_HEAP_TAG_MAX || (arena_id != NULL && arena == NULL)) {
     errno = EINVAL;
     return NULL;
   }
-  const mi_heap_config_t config = {.tag = heap_tag, .allow_destroy = allow_destroy};
+  const mi_heap_config_t config = {.tag = heap_tag, .allow_destroy = allow_destroy, .arena = arena};
   return mi_heap_or_enomem(_mi_heap_new_as(&config));
 }
 

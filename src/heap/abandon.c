@@ -12,10 +12,19 @@
 
 // The heap's list of a class: first in, first out, so that a page had time to gather free blocks when its turn comes.
 
+// A page of an exclusive arena whose heap was deleted belongs to the main heap, and gives nobody a block any more.
+mi_inline bool mi_page_may_serve(const mi_page_t* page, const mi_heap_t* heap) {
+  return !page->arena->is_exclusive || page->arena == heap->arena;
+}
+
+static mi_page_list_t* mi_heap_list_of(mi_heap_t* heap, const mi_page_t* page) {
+  return &heap->listed[mi_page_may_serve(page, heap) ? page->bin : MI_BIN_SINGLE];
+}
+
 static void mi_page_list(mi_page_t* page) {
   page->next = NULL;
   mi_heap_t* const heap = _mi_page_lock_heap(page);
-  mi_page_list_t* const list = &heap->listed[page->bin];
+  mi_page_list_t* const list = mi_heap_list_of(heap, page);
   page->prev = list->last;
   if (list->last != NULL) {
     list->last->next = page;
@@ -30,7 +39,7 @@ static void mi_page_list(mi_page_t* page) {
 
 // The heap's lock is held and the page is owned by the caller.
 static void mi_heap_unlink(mi_heap_t* heap, mi_page_t* page) {
-  mi_page_list_t* const list = &heap->listed[page->bin];
+  mi_page_list_t* const list = mi_heap_list_of(heap, page);
   if (page->next != NULL) {
     page->next->prev = page->prev;
   } else {
@@ -138,6 +147,9 @@ void _mi_page_abandon(mi_page_t* page) {
 // should; another one if it allocates in this class itself and has not collected too many, else frees by a thread that
 // never allocates would keep memory from those who do.
 static bool mi_page_should_reclaim(const mi_page_t* page, const mi_theap_t* theap) {
+  if (!mi_page_may_serve(page, mi_atomic_load_relaxed(&theap->heap))) {
+    return false;
+  }
   const long reclaim = _mi_option_get(mi_option_page_reclaim_on_free);
   const mi_page_queue_t* const queue = &theap->queues[page->bin];
   if (mi_atomic_load_relaxed(&page->last_tid) == theap->tid) {

@@ -242,7 +242,9 @@ static void mi_heap_move_lists(mi_heap_t* heap, mi_heap_t* successor) {
     if (first == NULL) {
       continue;
     }
-    mi_page_list_t* const list = &successor->listed[bin];
+    // What is in an exclusive arena serves nobody once its heap is gone.
+    const bool is_exclusive = heap->arena != NULL && heap->arena->is_exclusive;
+    mi_page_list_t* const list = &successor->listed[is_exclusive ? MI_BIN_SINGLE : bin];
     first->prev = list->last;
     if (list->last != NULL) {
       list->last->next = first;

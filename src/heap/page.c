@@ -190,8 +190,9 @@ static bool mi_page_publish(mi_page_t* page, const mi_theap_t* theap) {
 
 mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   const size_t slices = _mi_bin_page_slices(bin);
+  const mi_arena_source_t source = _mi_theap_source(theap);
   mi_run_t run;
-  if (!_mi_arena_claim(slices, MI_SLICE_SIZE, false, &run)) {
+  if (!_mi_arena_claim_from(&source, slices, 0, MI_SLICE_SIZE, false, &run)) {
     return NULL;
   }
   mi_page_t* const page = mi_page_claim_meta(&run, true);
@@ -229,8 +230,9 @@ mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, boo
   const size_t lead = align > MI_SLICE_SIZE ? layout.offset / MI_SLICE_SIZE : 0;
   mi_run_t run;
   mi_page_t* page = NULL;
-  if (slices <= _mi_arena_slices_max() && align <= MI_SINGLE_ARENA_ALIGN_MAX &&
-      _mi_arena_claim_led(slices, lead, _mi_max(align, MI_SLICE_SIZE), true, &run)) {
+  const mi_arena_source_t source = _mi_theap_source(theap);
+  const bool fits = source.only != NULL || (slices <= _mi_arena_slices_max() && align <= MI_SINGLE_ARENA_ALIGN_MAX);
+  if (fits && _mi_arena_claim_from(&source, slices, lead, _mi_max(align, MI_SLICE_SIZE), true, &run)) {
     page = mi_page_claim_meta(&run, false);
     _mi_single_init(page, &layout);
     _mi_single_guard(page);

@@ -11,6 +11,7 @@
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
+#include "src/region/arena-program.h"
 #include "src/region/arena-quarantine.h"
 #include "src/region/meta.h"
 #include "src/sys/deferred.h"
@@ -77,6 +78,15 @@ static void mi_fork_child(void) {
   _mi_pins_fork_child();
 }
 
+// How many bits addresses may have: more than the system gives by itself is for memory that the program lends.
+static void mi_limit_address_bits(void) {
+  enum { MI_VABITS_MIN = 36,
+         MI_VABITS_MAX = 57 };
+  if (sizeof(void*) > 4 && _mi_option_get(mi_option_max_vabits) > 0) {
+    _mi_os_config.address_bits = (unsigned)_mi_option_get_clamp(mi_option_max_vabits, MI_VABITS_MIN, MI_VABITS_MAX);
+  }
+}
+
 // After the core is up, since the C library may allocate for it.
 static void mi_install_fork_hooks(void) {
   if (!mi_atomic_exchange_acq_rel(&mi_hooks_installed, true)) {
@@ -93,6 +103,7 @@ bool _mi_process_init(void) {
   if (!mi_atomic_load_relaxed(&mi_is_initialised)) {
     _mi_os_init();
     _mi_options_load();
+    mi_limit_address_bits();
     _mi_tls.os_tid = _mi_prim_os_thread_id();
     if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE || MI_HAS_RANDOM_LARGE || MI_HAS_LARGE_QUARANTINE ||
         MI_HAS_PADDING || MI_HAS_QUARANTINE || MI_HAS_ZERO_SIZE) {
@@ -103,6 +114,7 @@ bool _mi_process_init(void) {
     // Before the first thread can have a theap, so that each one's end is seen. Makes no call that could allocate.
     (void)_mi_prim_thread_on_exit_init(&mi_thread_on_exit);
     if (_mi_page_map_init(_mi_os_config.address_bits)) {
+      _mi_arenas_start();
       mi_atomic_store_release(&mi_is_initialised, true);
     }
   }
@@ -250,6 +262,9 @@ __attribute__((constructor(101))) static void mi_process_load(void) {
   const bool is_ready = _mi_process_init();
   // The environment may not have been readable at the first allocation.
   _mi_options_load();
+  if (is_ready) {
+    _mi_arenas_start();
+  }
   _mi_prim_exit_watch(_mi_os_page_size());
   mi_process_seal(is_ready);
   if (_mi_option_is_enabled(mi_option_show_hardening)) {

@@ -166,6 +166,10 @@ static void mi_single_unlink(mi_page_t* page) {
 // `align`: of the run. Beyond a slice the guard before the block is one of the reservation. In the heap of the
 // page `beside`, or of the theap.
 static mi_page_t* mi_single_new_laid_out(const mi_theap_t* theap, mi_page_t* beside, const mi_large_layout_t* layout, size_t align) {
+  const mi_arena_t* const only = beside != NULL ? mi_atomic_load_relaxed(&beside->heap)->arena : _mi_theap_source(theap).only;
+  if (only != NULL || _mi_option_is_enabled(mi_option_disallow_os_alloc)) {
+    return NULL;
+  }
   mi_page_t* const page = _mi_meta_zalloc(sizeof(*page));
   if (page == NULL) {
     return NULL;
@@ -367,7 +371,7 @@ static bool mi_single_grow_in_arena(mi_page_t* page, size_t slices, bool* is_zer
   const size_t old = page->slice_count;
   const size_t end = _mi_hard_large_end_of(slices * MI_SLICE_SIZE, _mi_os_page_size());
   const bool slack_is_zero = mi_single_slack_is_zero(page);
-  if (slices > _mi_arena_slices_max() ||
+  if ((slices > _mi_arena_slices_max() && !page->arena->is_exclusive) ||
       !_mi_arena_claim_behind(page->arena, page->slice_index + old, slices - old, is_zero)) {
     return false;
   }
@@ -451,6 +455,10 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
   const size_t offset = page->block_size - usable;
   // The block keeps its place in its run, with the guard that is before it there.
   if (usable < MI_SINGLE_MOVE_MIN || size <= usable || offset > MI_SLICE_SIZE || (MI_HAS_GUARD_PAGES && offset < os_page)) {
+    return NULL;
+  }
+  // What the program lent, or lies in huge OS pages, stays what it is.
+  if (page->arena != NULL && (page->arena->is_lent || page->arena->is_pinned)) {
     return NULL;
   }
   const size_t first = _mi_align_down(offset, os_page);

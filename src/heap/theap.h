@@ -52,18 +52,24 @@ struct mi_heap_s {
   mi_theap_t* theaps;     // under the heaps' lock, like the links of the heaps themselves
   mi_heap_t* next;
   mi_heap_t* prev;
-  mi_page_list_t listed[MI_BIN_COUNT];
-  mi_page_t* pages;                 // all of them, but for those of blocks of no bytes; not of the main heap
-  mi_heap_t* main;                  // what becomes of its blocks when it is deleted: they are that one's; NULL: it is a main heap
-  mi_arena_t* arena;                // its pages lie in this one and nowhere else; NULL: where there is room
-  _Atomic(int) numa_node;           // where its memory should be; negative: anywhere
-  int tag;                          // the program's, for visits
-  bool allow_destroy;               // else its end by destroy is one by delete
-  mi_heap_t* next_main;             // of a main heap: that of another sub-process, under the heaps' lock
-  _Atomic(uint32_t) fill_preserve;  // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
+  mi_page_list_t listed[MI_BIN_COUNT];  // that of singles: pages whose blocks nobody is given any more
+  mi_page_t* pages;                     // all of them, but for those of blocks of no bytes; not of the main heap
+  mi_heap_t* main;                      // what becomes of its blocks when it is deleted: they are that one's; NULL: it is a main heap
+  mi_arena_t* arena;                    // its pages lie in this one and nowhere else; NULL: where there is room
+  _Atomic(int) numa_node;               // where its memory should be; negative: anywhere
+  int tag;                              // the program's, for visits
+  bool allow_destroy;                   // else its end by destroy is one by delete
+  mi_heap_t* next_main;                 // of a main heap: that of another sub-process, under the heaps' lock
+  _Atomic(uint32_t) fill_preserve;      // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
 };
 
 extern mi_heap_t _mi_heap_main_instance;
+
+// Where memory for a theap, or without one for the main heap, may come from.
+mi_inline mi_arena_source_t _mi_theap_source(const mi_theap_t* theap) {
+  const mi_heap_t* const heap = theap == NULL ? &_mi_heap_main_instance : mi_atomic_load_relaxed(&theap->heap);
+  return (mi_arena_source_t){heap->arena, mi_atomic_load_relaxed(&heap->numa_node)};
+}
 
 typedef enum mi_thread_state_e {
   MI_THREAD_FRESH,  // has no theap yet

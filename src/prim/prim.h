@@ -23,6 +23,7 @@ typedef struct mi_prim_config_s {
   bool thp_always;             // huge pages are formed without being asked for
   bool has_light_guards;       // _mi_prim_guard makes guards that are no mappings of their own
   size_t max_mappings;         // how many mappings this process may have; 0: nobody counts
+  size_t numa_nodes;           // of memory, at least 1; they are numbered from 0
 } mi_prim_config_t;
 
 typedef struct mi_prim_process_info_s {
@@ -104,6 +105,19 @@ int _mi_prim_move(void* from, void* to, size_t size);
 // _mi_prim_huge_page_advice asks that a range be backed by huge pages where it can, or that it never be. EINVAL: the system
 // knows no huge pages.
 int _mi_prim_huge_page_advice(void* addr, size_t size, bool allow);
+
+// _mi_prim_reserve_huge maps committed, zeroed memory in pages of `huge_size` bytes, a power of two, of which `size` is a
+// multiple, from those that the system keeps aside for whoever asks. At `wish`, a multiple too, if nothing is there, else
+// anywhere. All pages are there when it returns, on node `numa_node` as far as that has some, unless that is negative. They cannot
+// be purged, and guarded or protected only whole. Takes as long as zeroing them does. ENOMEM: there are not so many;
+// EINVAL, ENOTSUP: the system has none of that size. *addr is unchanged by an error.
+int _mi_prim_reserve_huge(void* wish, size_t size, size_t huge_size, int numa_node, void** addr);
+
+// _mi_prim_numa_node is the node that the calling thread runs on now; 0 where there is one only. Takes a system call.
+int _mi_prim_numa_node(void);
+
+// _mi_prim_numa_prefer has a range's memory, which is not there yet, come from a node as long as that has some.
+int _mi_prim_numa_prefer(void* addr, size_t size, int numa_node);
 
 // _mi_prim_wipe_on_fork has the children of this process see a committed range as zero. Best effort: a system that cannot
 // hands them a copy.

@@ -7,6 +7,7 @@
 #include "hardening/large-layout.h"
 #include "src/base/assert.h"
 #include "src/region/arena-purge.h"
+#include "src/sys/stats.h"
 
 static bool mi_slice_is_guarded(const mi_arena_t* arena, size_t index) {
   return _mi_bitmap_count(arena->guarded, index, 1) == 1;
@@ -17,8 +18,16 @@ static bool mi_slice_is_sealed(const mi_arena_t* arena, size_t at) {
   return _mi_bitmap_count(arena->sealed, at >> MI_SLICE_SHIFT, 1) == 1;
 }
 
+// Memory that is to stay, or lies in huge OS pages, has no guards.
+static bool mi_arena_skips_guards(const mi_arena_t* arena) {
+  if (arena->is_pinned && _mi_guard_is_enabled()) {
+    _mi_counter_add(&_mi_stats.guards_skipped, 1);
+  }
+  return arena->is_pinned;
+}
+
 void _mi_arena_guard_last(mi_arena_t* arena, size_t index) {
-  if (mi_slice_is_guarded(arena, index)) {
+  if (mi_slice_is_guarded(arena, index) || mi_arena_skips_guards(arena)) {
     return;
   }
   const size_t page_size = _mi_os_page_size();
@@ -39,6 +48,9 @@ static void mi_arena_doubt(mi_arena_t* arena, size_t index, size_t slices) {
 
 bool _mi_arena_guard(mi_arena_t* arena, size_t from, size_t to) {
   mi_assert_internal(from < to);
+  if (mi_arena_skips_guards(arena)) {
+    return false;
+  }
   const size_t last = (to - 1) >> MI_SLICE_SHIFT;
   if (to % MI_SLICE_SIZE == 0) {
     _mi_arena_guard_last(arena, last);

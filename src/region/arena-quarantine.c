@@ -32,12 +32,17 @@ static struct {
 static void mi_held_seal(mi_held_t* held) {
   const size_t start = held->index * MI_SLICE_SIZE;
   const size_t size = held->slices * MI_SLICE_SIZE;
+  if (MI_HAS_ZERO_ON_FREE && held->arena->is_lent) {
+    // What the program has mapped there may outlast all that is done to this mapping of it.
+    _mi_arena_wipe(held->arena, held->index, held->slices);
+  }
   if (_mi_arena_guard(held->arena, start, start + size)) {
     held->is_purged = true;
-    // Where guards are mappings the content may still be there: the program may have locked it in memory.
-    held->is_zero = !_mi_guard_are_mappings();
-  } else {
-    held->is_purged = _mi_os_purge(held->arena->base + start, size, &held->is_zero);
+    // Where guards are mappings the content may still be there: the program may have locked it in memory. What is behind a
+    // guard in memory that the program lent only the program knows.
+    held->is_zero = !_mi_guard_are_mappings() && !held->arena->is_lent;
+  } else if (held->arena->commit_fun == NULL) {
+    held->is_purged = _mi_arena_purge_run(held->arena, held->index, held->slices, &held->is_zero);
   }
 }
 

@@ -1,85 +1,38 @@
-// Owns: the table of arenas, their creation, and claims of slices.
+// Owns: claims of slices, and where the metadata of a slice stands.
 // May include: base, sys, region.
 // Called by: heap.
-// Invariants: `committed`, `dirty` and `purge` bits of a slice change only while its run is claimed; the table only grows.
+// Invariants: `committed`, `dirty` and `purge` bits of a slice change only while its run is claimed.
 #include "src/region/arena.h"
 
-#include "hardening/place.h"
+#include <errno.h>
+#include <string.h>
+
 #include "src/base/assert.h"
 #include "src/base/bits.h"
+#include "src/region/arena-create.h"
 #include "src/region/arena-guard.h"
 #include "src/region/arena-purge.h"
-#include "src/region/arena-quarantine.h"
-#include "src/prim/prim.h"
-#include "src/sys/lock.h"
-#include "src/sys/log.h"
+#include "src/region/arena-table.h"
+#include "src/sys/huge.h"
 #include "src/sys/options.h"
-#include "src/sys/random.h"
 #include "src/sys/stats.h"
 
 enum {
-  MI_ARENA_MAX = 1024,
-  MI_ARENA_BITMAPS = 7,
-  // The smallest arena worth a mapping of its own, and the alignment of a large one: a page-map leaf's OS page of
-  // entries then belongs to one arena, and huge OS pages fit.
-  MI_ARENA_SLICES_MIN = 64,
-  MI_ARENA_ALIGN = 32 * MI_MIB,
-  MI_GRANULE_META_SIZE = MI_LIVE_META_SIZE + MI_ORIGIN_META_SIZE,
-  // Arenas double after this many, so that a process with terabytes needs few of them.
-  MI_ARENA_DOUBLE_EVERY = 8,
-  MI_ARENA_DOUBLE_MAX = 4,
   // Runs that are to lie apart are looked for behind this share of an arena.
   MI_ARENA_APART_SHARE = 4,
-  // A process that may map only so much is not to lose more than this share of it to one reservation.
-  MI_ARENA_LIMIT_SHARE = 8,
   // With random places a run lies in so many slices behind the first free one, more for longer runs, up to a share of the
   // arena. Small enough for the metadata of a few pages to lie together.
   MI_ARENA_WINDOW = 64,
   MI_ARENA_WINDOW_RUNS = 16,
   MI_ARENA_WINDOW_SHARE = 8,
-  // A smaller arena is there because of a limit.
-  MI_ARENA_RANDOM_SLICES_MIN = 2 * MI_GROUP_SLICES,
-  // The first search of an arena begins in so many slices: with the window still in its first group.
-  MI_ARENA_FIRST_PLACES = MI_GROUP_SLICES / 4,
   // After so many runs that the system would not open the search for one ends: it is not guards that are in the way.
   MI_ARENA_REFUSALS_MAX = 8,
 };
 
 _Static_assert((int)MI_ARENA_WINDOW == (int)MI_BITMAP_WORD_BITS, "a window for one slice is a word");
 
-static struct {
-  mi_lock_t lock;  // creation
-  _Atomic(size_t) count;
-  _Atomic(mi_arena_t*) table[MI_ARENA_MAX];
-  mi_random_t random;              // under the lock
-  _Atomic(uint64_t) place_secret;  // of the places of runs
-  _Atomic(uint64_t) place_count;
-} mi_arenas;
-
-mi_arena_t* _mi_arena_at(size_t i) {
-  return i < mi_atomic_load_acquire(&mi_arenas.count) ? mi_atomic_load_relaxed(&mi_arenas.table[i]) : NULL;
-}
-
-mi_arena_t* _mi_arena_of(const void* p) {
-  mi_arena_t* arena;
-  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
-    // Acquire pairs with the release in mi_arena_revive: who sees it occupied sees its base.
-    if (!mi_atomic_load_acquire(&arena->vacant) &&
-        (uintptr_t)p - (uintptr_t)arena->base < arena->slice_count * MI_SLICE_SIZE) {
-      return arena;
-    }
-  }
-  return NULL;
-}
-
-// Bytes of one group of an arena with so many slices: one that has no more than a group is charged for its own only.
-static size_t mi_arena_group_size(size_t slice_count) {
-  return _mi_align_up(_mi_min(MI_GROUP_SLICES, slice_count) * (MI_PAGE_META_SIZE + MI_GRANULE_META_SIZE),
-                      _mi_os_page_size());
-}
-
 static uint8_t* mi_arena_group(const mi_arena_t* arena, size_t index) {
-  return arena->groups + (index >> MI_GROUP_SHIFT) * mi_arena_group_size(arena->slice_count);
+  return arena->groups + (index >> MI_GROUP_SHIFT) * _mi_arena_group_size(arena->slice_count);
 }
 
 void* _mi_arena_page_meta(const mi_arena_t* arena, size_t index) {
@@ -108,192 +61,16 @@ void _mi_arena_purge_live_meta(const mi_arena_t* arena, size_t index, size_t sli
   }
 }
 
-// Whether this process may map only so much: then address space counts as memory does, and is given back.
-static bool mi_arenas_are_limited(void) { return _mi_os_config.address_space_limit != SIZE_MAX; }
-
 size_t _mi_arena_slices_max(void) {
-  if (mi_arenas_are_limited()) {
+  if (_mi_option_is_enabled(mi_option_disallow_os_alloc)) {
+    return SIZE_MAX / MI_SLICE_SIZE;
+  }
+  if (_mi_arenas_are_limited() || _mi_option_is_enabled(mi_option_disallow_arena_alloc)) {
     return 0;
   }
   const size_t reserve = _mi_option_get_size(mi_option_arena_reserve);
   const size_t size = _mi_min(_mi_option_get_size(mi_option_arena_max_object_size), reserve / 4);
   return _mi_max(size / MI_SLICE_SIZE, MI_LARGE_PAGE_SLICES);
-}
-
-// Creation
-
-static bool mi_arena_wants_eager_commit(void) {
-  const long option = _mi_option_get(mi_option_arena_eager_commit);
-  return option == 1 || (option != 0 && _mi_os_config.has_overcommit);
-}
-
-// Lays the metadata out behind the structure itself and makes every slice free.
-static void mi_arena_lay_out(mi_arena_t* arena, size_t slice_count, size_t header_size) {
-  const size_t words = _mi_bitmap_words(slice_count);
-  mi_bitmap_word_t* word = (mi_bitmap_word_t*)(arena + 1);
-  mi_bitmap_word_t** const maps[MI_ARENA_BITMAPS] = {&arena->free, &arena->committed, &arena->dirty, &arena->purge,
-                                                     &arena->guarded, &arena->sealed, &arena->heads};
-  for (size_t i = 0; i < MI_ARENA_BITMAPS; i++, word += words) {
-    *maps[i] = word;
-  }
-  arena->group_ready = word;
-  arena->groups = (uint8_t*)arena + header_size;
-  arena->slice_count = slice_count;
-  _mi_bitmap_set(arena->free, 0, slice_count);
-  if (!arena->commit_lazily) {
-    _mi_bitmap_set(arena->committed, 0, slice_count);
-  }
-}
-
-static size_t mi_arena_align(size_t slice_count) {
-  return slice_count * MI_SLICE_SIZE >= 2 * (size_t)MI_ARENA_ALIGN ? MI_ARENA_ALIGN : MI_SLICE_SIZE;
-}
-
-// Reserves at a random address where the profile and the system allow it. The lock is held.
-static void* mi_arena_reserve_somewhere(size_t size, size_t align, size_t guard, bool eager, mi_os_block_t* os) {
-  uintptr_t wish = 0;
-  // Arenas apart need parts of the page map of their own. Where that is charged, only the first one lies apart. The thread
-  // sanitizer knows only the places that the system chooses.
-  const bool apart = eager || mi_atomic_load_relaxed(&mi_arenas.count) == 0;
-  if (MI_HAS_RANDOM_PLACE && !MI_TSAN_BUILD && apart) {
-    wish = _mi_hard_place_address(_mi_random_next(&mi_arenas.random), _mi_os_config.address_bits, size + guard, align);
-  }
-  return _mi_os_reserve_at(wish, size, align, guard, eager, os);
-}
-
-// Reserves an arena of exactly `slice_count` slices with its metadata; NULL leaves nothing behind.
-static mi_arena_t* mi_arena_reserve(size_t slice_count, bool eager) {
-  const size_t page_size = _mi_os_page_size();
-  const size_t size = slice_count * MI_SLICE_SIZE;
-  const size_t groups = _mi_div_up(slice_count, MI_GROUP_SLICES);
-  const size_t words = MI_ARENA_BITMAPS * _mi_bitmap_words(slice_count) + _mi_bitmap_words(groups);
-  const size_t header_size = _mi_align_up(sizeof(mi_arena_t) + words * sizeof(mi_bitmap_word_t), page_size);
-  mi_os_block_t os;
-  mi_os_block_t meta_os;
-  void* const base = mi_arena_reserve_somewhere(size, mi_arena_align(slice_count), page_size, eager, &os);
-  if (base == NULL) {
-    return NULL;
-  }
-  mi_arena_t* const arena =
-      mi_arena_reserve_somewhere(header_size + groups * mi_arena_group_size(slice_count), page_size, page_size, eager, &meta_os);
-  if (arena == NULL || (!eager && !_mi_os_commit(arena, header_size))) {
-    if (arena != NULL) {
-      _mi_os_release(&meta_os);
-    }
-    _mi_os_release(&os);
-    return NULL;
-  }
-  arena->base = base;
-  arena->os = os;
-  arena->meta_os = meta_os;
-  arena->commit_lazily = !eager;
-  mi_arena_lay_out(arena, slice_count, header_size);
-  return arena;
-}
-
-static void mi_arena_release_memory(mi_arena_t* arena) {
-  mi_os_block_t os = arena->os;
-  if (arena->commit_lazily) {
-    os.committed = _mi_bitmap_count(arena->committed, 0, arena->slice_count) * MI_SLICE_SIZE;
-  }
-  _mi_os_release(&os);
-}
-
-// In a process with a limit: an arena that nobody uses gives its addresses back. Owning all its slices keeps others out.
-void _mi_arena_vacate_if_unused(mi_arena_t* arena) {
-  const size_t count = arena->slice_count;
-  if (!mi_arenas_are_limited() || _mi_bitmap_count(arena->free, 0, count) != count ||
-      !_mi_bitmap_try_claim(arena->free, 0, count)) {
-    return;
-  }
-  mi_atomic_store_release(&arena->vacant, true);
-  mi_arena_release_memory(arena);
-  _mi_arena_forget_guards(arena, 0, count);
-  _mi_bitmap_clear(arena->purge, 0, count);
-  _mi_bitmap_clear(arena->dirty, 0, count);
-  if (arena->commit_lazily) {
-    _mi_bitmap_clear(arena->committed, 0, count);
-  }
-}
-
-// Gives a vacant arena of a suitable size new memory. The lock is held.
-static bool mi_arena_revive(size_t needed, size_t preferred, bool eager) {
-  mi_arena_t* arena;
-  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
-    const size_t count = arena->slice_count;
-    if (!mi_atomic_load_acquire(&arena->vacant) || count < needed || count > preferred ||
-        arena->commit_lazily == eager) {
-      continue;
-    }
-    const size_t page_size = _mi_os_page_size();
-    void* const base =
-        mi_arena_reserve_somewhere(count * MI_SLICE_SIZE, mi_arena_align(count), page_size, eager, &arena->os);
-    if (base != NULL) {
-      arena->base = base;
-      mi_atomic_store_release(&arena->vacant, false);
-      _mi_arena_give_back(arena, 0, count);
-      return true;
-    }
-  }
-  return false;
-}
-
-// How many slices the next arena should have: the option's size, doubled now and then, a share of a limited space.
-static size_t mi_arena_preferred_slices(size_t count, size_t needed) {
-  size_t size = _mi_min(_mi_option_get_size(mi_option_arena_reserve), (SIZE_MAX / 32) & ~(size_t)(MI_SLICE_SIZE - 1));
-  if (sizeof(void*) > 4) {
-    size <<= _mi_min(count / MI_ARENA_DOUBLE_EVERY, MI_ARENA_DOUBLE_MAX);
-  }
-  if (mi_arenas_are_limited()) {
-    size = _mi_min(size, _mi_os_config.address_space_limit / MI_ARENA_LIMIT_SHARE);
-  }
-  return _mi_max(_mi_max(size / MI_SLICE_SIZE, MI_ARENA_SLICES_MIN), needed);
-}
-
-// Whether slices are chosen at random: not where a limit makes arenas small or charges for what is committed, since gaps
-// and metadata here and there would cost what the program needs.
-static bool mi_arena_has_room(const mi_arena_t* arena) {
-  return !arena->commit_lazily && arena->slice_count >= MI_ARENA_RANDOM_SLICES_MIN;
-}
-
-// Adds an arena with room for `needed` slices, smaller and smaller down to that. The lock is held.
-static bool mi_arena_add(size_t needed) {
-  const size_t count = mi_atomic_load_relaxed(&mi_arenas.count);
-  const bool eager = mi_arena_wants_eager_commit();
-  size_t slices = mi_arena_preferred_slices(count, needed);
-  if (mi_arena_revive(needed, slices, eager)) {
-    return true;
-  }
-  if (count == MI_ARENA_MAX) {
-    return false;
-  }
-  mi_arena_t* arena = mi_arena_reserve(slices, eager);
-  while (arena == NULL && slices > needed) {
-    slices = _mi_max(slices / 2, needed);
-    arena = mi_arena_reserve(slices, eager);
-  }
-  if (arena == NULL && eager) {
-    // The system may refuse to charge what it would let us reserve.
-    arena = mi_arena_reserve(slices, false);
-  }
-  if (arena == NULL) {
-    return false;
-  }
-  arena->is_first = count == 0;
-  if (MI_HAS_RANDOM_PLACE) {
-    if (count == 0) {
-      mi_atomic_store_relaxed(&mi_arenas.place_secret, _mi_random_next(&mi_arenas.random));
-    }
-    if (mi_arena_has_room(arena)) {
-      mi_atomic_store_relaxed(&arena->hint, _mi_random_below(&mi_arenas.random, MI_ARENA_FIRST_PLACES));
-    }
-  }
-  _mi_arena_advise_huge_pages(arena);
-  mi_atomic_store_relaxed(&mi_arenas.table[count], arena);
-  // Release publishes the arena; pairs with the acquire in _mi_arena_at.
-  mi_atomic_store_release(&mi_arenas.count, count + 1);
-  _mi_counter_add(&_mi_stats.arena_count, 1);
-  return true;
 }
 
 // Claims
@@ -302,13 +79,40 @@ static bool mi_arena_commit_group(mi_arena_t* arena, size_t group) {
   if (!arena->commit_lazily || _mi_bitmap_count(arena->group_ready, group, 1) == 1) {
     return true;
   }
-  const size_t group_size = mi_arena_group_size(arena->slice_count);
+  const size_t group_size = _mi_arena_group_size(arena->slice_count);
   if (!_mi_os_commit(arena->groups + group * group_size, group_size)) {
     return false;
   }
   if (_mi_bitmap_set(arena->group_ready, group, 1) == 0) {
     // Another thread committed it at the same time, and both were counted.
     _mi_stat_decrease(&_mi_stats.committed, group_size);
+  }
+  return true;
+}
+
+bool _mi_arena_call_program(mi_arena_t* arena, bool commit, size_t index, size_t slices, bool* is_zero) {
+  const int saved_errno = errno;
+  *is_zero = false;
+  const bool done =
+      arena->commit_fun(commit, arena->base + index * MI_SLICE_SIZE, slices * MI_SLICE_SIZE, is_zero, arena->commit_arg);
+  errno = saved_errno;
+  return done;
+}
+
+// Commits by the program's function, which is asked for what is not committed and nothing else.
+static bool mi_arena_commit_by_program(mi_arena_t* arena, size_t index, size_t slices) {
+  const size_t end = index + slices;
+  size_t next;
+  for (size_t at = index; (at = _mi_bitmap_next_clear(arena->committed, end, at)) < end; at = next) {
+    bool is_zero;
+    next = _mi_bitmap_next_set(arena->committed, end, at);
+    _mi_counter_add(&_mi_stats.commit_calls, 1);
+    if (!_mi_arena_call_program(arena, true, at, next - at, &is_zero)) {
+      return false;
+    }
+    (void)_mi_bitmap_set(arena->committed, at, next - at);
+    (void)(is_zero ? _mi_bitmap_clear(arena->dirty, at, next - at) : _mi_bitmap_set(arena->dirty, at, next - at));
+    _mi_stat_increase(&_mi_stats.committed, (next - at) * MI_SLICE_SIZE);
   }
   return true;
 }
@@ -324,6 +128,9 @@ static bool mi_arena_commit_run(mi_arena_t* arena, size_t index, size_t slices) 
   }
   if (_mi_bitmap_count(arena->committed, index, slices) == slices) {
     return true;
+  }
+  if (arena->commit_fun != NULL) {
+    return mi_arena_commit_by_program(arena, index, slices);
   }
   if (!_mi_os_commit(arena->base + index * MI_SLICE_SIZE, slices * MI_SLICE_SIZE)) {
     return false;
@@ -350,17 +157,19 @@ void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
   }
 }
 
+// Gives back what could not be made usable. The program's function may have committed a part of it.
+static void mi_arena_disclaim(mi_arena_t* arena, size_t index, size_t slices) {
+  if (arena->commit_fun != NULL) {
+    _mi_arena_release(arena, index, slices, false);
+  } else {
+    _mi_arena_give_back(arena, index, slices);
+  }
+}
+
 // How many slices behind the first free one a run may begin.
 static size_t mi_arena_window(const mi_arena_t* arena, size_t slices) {
   const size_t wanted = _mi_max(MI_ARENA_WINDOW, slices * MI_ARENA_WINDOW_RUNS);
   return _mi_min(wanted, arena->slice_count / MI_ARENA_WINDOW_SHARE);
-}
-
-// A random number below `bound`.
-static size_t mi_arena_choose(size_t bound) {
-  // Relaxed: each count is drawn once, and nothing else depends on it.
-  const uint64_t count = mi_atomic_add_relaxed(&mi_arenas.place_count, 1);
-  return _mi_hard_place_below(_mi_hard_place_word(mi_atomic_load_relaxed(&mi_arenas.place_secret), count), bound);
 }
 
 // Claims a run of memory that was used before, at a random place of the window behind `first`: as long as there is such
@@ -371,7 +180,7 @@ static bool mi_arena_claim_used(mi_arena_t* arena, size_t first, size_t slices, 
   if (from >= arena->slice_count || places == 0) {
     return false;
   }
-  const size_t offset = mi_arena_choose(places);
+  const size_t offset = _mi_arena_choose(places);
   if (slices == 1 && (_mi_bitmap_window(arena->free, arena->slice_count, from) & _mi_bitmap_window(arena->dirty, arena->slice_count, from)) == 0) {
     return false;
   }
@@ -395,11 +204,11 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
     mi_atomic_cas_weak_relaxed(&arena->hint, &hint, first);
   }
   size_t wanted = apart ? _mi_max(first, arena->slice_count / MI_ARENA_APART_SHARE) : first;
-  if (MI_HAS_RANDOM_PLACE && mi_arena_has_room(arena)) {
+  if (MI_HAS_RANDOM_PLACE && _mi_arena_has_room(arena)) {
     if (!apart && phase == 0 && mi_arena_claim_used(arena, first, slices, align, index)) {
       return true;
     }
-    wanted += mi_arena_choose(mi_arena_window(arena, slices));
+    wanted += _mi_arena_choose(mi_arena_window(arena, slices));
   }
   size_t from = wanted;
   bool again = false;
@@ -466,8 +275,8 @@ static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t lead, si
     }
   }
   if (!mi_arena_open_run(arena, index, slices)) {
-    _mi_arena_give_back(arena, index, slices);
-    if (!mi_arena_claim_unguarded(arena, slices, align_slices, phase, &index)) {
+    mi_arena_disclaim(arena, index, slices);
+    if (arena->commit_fun != NULL || !mi_arena_claim_unguarded(arena, slices, align_slices, phase, &index)) {
       return false;
     }
   }
@@ -484,34 +293,84 @@ static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t lead, si
   return true;
 }
 
-static bool mi_arenas_try_claim(size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run) {
+// The node whose arenas are to serve first; -1 where no arena is of one.
+static int mi_arena_wanted_node(const mi_arena_source_t* source) {
+  if (source->numa_node >= 0) {
+    return source->numa_node;
+  }
+  return _mi_arenas_have_nodes() || _mi_option_is_enabled(mi_option_arena_is_numa_local) ? _mi_os_numa_node() : -1;
+}
+
+// Which arenas to look at.
+typedef enum mi_arena_which_e {
+  MI_ARENA_NEAR,  // of the wanted node, or of none
+  MI_ARENA_FAR,   // the others
+  MI_ARENA_ALL,
+} mi_arena_which_t;
+
+static bool mi_arena_serves(const mi_arena_t* arena, int node, mi_arena_which_t which) {
+  if (arena->is_exclusive || (arena->is_programs && _mi_option_is_enabled(mi_option_disallow_arena_alloc))) {
+    return false;
+  }
+  return which == MI_ARENA_ALL || (arena->numa_node < 0 || arena->numa_node == node) == (which == MI_ARENA_NEAR);
+}
+
+// What a claim is to be.
+typedef struct mi_claim_s {
+  size_t slices;
+  size_t lead;
+  size_t align;
+  bool apart;
+  int node;
+} mi_claim_t;
+
+// `locked`: no function of the program's may be called.
+static bool mi_arenas_try_claim(const mi_claim_t* claim, mi_arena_which_t which, bool locked, mi_run_t* run) {
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
-    if (mi_arena_try_claim(arena, slices, lead, align, apart, run)) {
+    if (mi_arena_serves(arena, claim->node, which) && !(locked && arena->commit_fun != NULL) &&
+        mi_arena_try_claim(arena, claim->slices, claim->lead, claim->align, claim->apart, run)) {
       return true;
     }
   }
   return false;
 }
 
-bool _mi_arena_claim_led(size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run) {
-  mi_assert_internal(slices > lead && align >= MI_SLICE_SIZE && _mi_is_power_of_two(align));
-  if (mi_arenas_try_claim(slices, lead, align, apart, run)) {
-    return true;
+// Makes an arena for the claim. Another thread may have added one while this one waited, and others may use up what this one
+// adds.
+static bool mi_arenas_claim_new(const mi_claim_t* claim, mi_arena_which_t which, mi_run_t* run) {
+  const int node = _mi_option_is_enabled(mi_option_arena_is_numa_local) ? claim->node : -1;
+  // An arena may start a slice short of the alignment.
+  const size_t needed = claim->slices + (claim->align >> MI_SLICE_SHIFT) - 1;
+  _mi_arenas_lock();
+  bool claimed = mi_arenas_try_claim(claim, which, true, run);
+  while (!claimed && _mi_arena_add(needed, node)) {
+    claimed = mi_arenas_try_claim(claim, which, true, run);
   }
-  _mi_lock_acquire(&mi_arenas.lock);
-  // Another thread may have added an arena while this one waited, and others may use up what this one adds. An arena may
-  // start a slice short of the alignment.
-  bool claimed = mi_arenas_try_claim(slices, lead, align, apart, run);
-  while (!claimed && mi_arena_add(slices + (align >> MI_SLICE_SHIFT) - 1)) {
-    claimed = mi_arenas_try_claim(slices, lead, align, apart, run);
-  }
-  _mi_lock_release(&mi_arenas.lock);
+  _mi_arenas_unlock();
   return claimed;
 }
 
-bool _mi_arena_claim(size_t slices, size_t align, bool apart, mi_run_t* run) {
-  return _mi_arena_claim_led(slices, 0, align, apart, run);
+bool _mi_arena_claim_from(const mi_arena_source_t* source, size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run) {
+  mi_assert_internal(slices > lead && align >= MI_SLICE_SIZE && _mi_is_power_of_two(align));
+  if (source->only != NULL) {
+    return mi_arena_try_claim(source->only, slices, lead, align, apart, run);
+  }
+  const mi_claim_t claim = {slices, lead, align, apart, mi_arena_wanted_node(source)};
+  const mi_arena_which_t first = claim.node < 0 ? MI_ARENA_ALL : MI_ARENA_NEAR;
+  const bool may_add = !_mi_option_is_enabled(mi_option_disallow_os_alloc);
+  if (mi_arenas_try_claim(&claim, first, false, run)) {
+    return true;
+  }
+  // With an arena to each node a far one is the last resort, else a new one is.
+  const bool new_first = may_add && _mi_option_is_enabled(mi_option_arena_is_numa_local);
+  if (new_first && mi_arenas_claim_new(&claim, first, run)) {
+    return true;
+  }
+  if (first != MI_ARENA_ALL && mi_arenas_try_claim(&claim, MI_ARENA_FAR, false, run)) {
+    return true;
+  }
+  return may_add && !new_first && mi_arenas_claim_new(&claim, MI_ARENA_ALL, run);
 }
 
 bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, bool* is_zero) {
@@ -519,7 +378,7 @@ bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, b
     return false;
   }
   if (!mi_arena_commit_run(arena, end_index, extra)) {
-    _mi_arena_give_back(arena, end_index, extra);
+    mi_arena_disclaim(arena, end_index, extra);
     return false;
   }
   *is_zero = mi_arena_take(arena, end_index, extra);
@@ -527,60 +386,27 @@ bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, b
 }
 
 void _mi_arena_release(mi_arena_t* arena, size_t index, size_t slices, bool known_zero) {
-  if (known_zero) {
-    _mi_bitmap_clear(arena->dirty, index, slices);
+  if (known_zero || arena->is_pinned) {
+    if (known_zero) {
+      _mi_bitmap_clear(arena->dirty, index, slices);
+    }
     _mi_arena_give_back(arena, index, slices);
     _mi_arena_vacate_if_unused(arena);
     return;
   }
+  const size_t at_once = _mi_option_get_size(mi_option_arena_purge_immediate_size);
+  if (mi_unlikely(at_once > 0 && slices * MI_SLICE_SIZE >= at_once)) {
+    _mi_arena_release_purged(arena, index, slices);
+    return;
+  }
+  _mi_arena_release_pending(arena, index, slices);
+}
+
+void _mi_arena_release_pending(mi_arena_t* arena, size_t index, size_t slices) {
   // Pending before free, so that whoever claims the run takes the mark away; the deadline after free, so that a purger
   // which has just taken the old deadline down cannot have passed the run by.
   _mi_bitmap_set(arena->purge, index, slices);
   _mi_arena_give_back(arena, index, slices);
   _mi_arena_schedule_purge(arena);
   _mi_arena_vacate_if_unused(arena);
-}
-
-void _mi_arenas_seal(void) {
-  mi_arena_t* arena;
-  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
-    // What is committed bit by bit cannot be sealed as a whole.
-    if (!arena->commit_lazily) {
-      _mi_os_seal(arena->meta_os.base, arena->meta_os.size);
-    }
-  }
-}
-
-void _mi_arenas_destroy(void) {
-  const size_t count = mi_atomic_load_acquire(&mi_arenas.count);
-  mi_atomic_store_release(&mi_arenas.count, 0);
-  _mi_arena_held_forget();
-  for (size_t i = 0; i < count; i++) {
-    mi_arena_t* const arena = mi_atomic_load_relaxed(&mi_arenas.table[i]);
-    mi_os_block_t meta_os = arena->meta_os;
-    _mi_arena_forget_guards(arena, 0, arena->slice_count);
-    if (!mi_atomic_load_acquire(&arena->vacant)) {
-      mi_arena_release_memory(arena);
-    }
-    _mi_os_release(&meta_os);
-  }
-}
-
-void _mi_arenas_fork_prepare(void) {
-  _mi_lock_acquire(&mi_arenas.lock);
-  _mi_arena_purge_fork_prepare();
-  _mi_arena_held_fork_prepare();
-}
-
-void _mi_arenas_fork_release(bool in_child) {
-  _mi_arena_held_fork_release(in_child);
-  _mi_arena_purge_fork_release(in_child);
-  if (in_child) {
-    if (MI_HAS_RANDOM_PLACE) {
-      mi_atomic_store_relaxed(&mi_arenas.place_secret, _mi_random_next(&mi_arenas.random));
-    }
-    _mi_lock_reset(&mi_arenas.lock);
-  } else {
-    _mi_lock_release(&mi_arenas.lock);
-  }
 }

@@ -5,6 +5,7 @@
 // its deadline has passed; metadata is out of line, between guard pages, in a mapping of its own.
 #pragma once
 
+#include "mimalloc.h"
 #include "src/base/atomic.h"
 #include "src/base/bitmap.h"
 #include "src/base/geometry.h"
@@ -12,13 +13,24 @@
 
 typedef struct mi_arena_s mi_arena_t;
 
+enum { MI_GRANULE_META_SIZE = MI_LIVE_META_SIZE + MI_ORIGIN_META_SIZE };
+
 struct mi_arena_s {
   uint8_t* base;
   size_t slice_count;
-  mi_os_block_t os;                 // the slices with their guards
-  mi_os_block_t meta_os;            // this structure, the bitmaps and the groups, with their guards
-  uint8_t* groups;                  // per group: MI_PAGE_META_SIZE a slice, then live bits and origins a slice
-  bool commit_lazily;               // slices and groups are committed when first claimed
+  mi_os_block_t os;             // the slices with their guards
+  mi_os_block_t meta_os;        // this structure, the bitmaps and the groups, with their guards
+  uint8_t* groups;              // per group: MI_PAGE_META_SIZE a slice, then live bits and origins a slice
+  size_t number;                // in the table
+  bool commit_lazily;           // slices and groups are committed when first claimed
+  bool is_programs;             // a call of the program's made it: it stays, used or not
+  bool is_exclusive;            // serves those only who name it
+  bool is_lent;                 // the program's memory: never released or replaced, and what a purge leaves in it is unknown
+  bool is_pinned;               // its memory stays: no purge and no guard in it
+  size_t os_page_size;          // of the huge OS pages it is made of; 0: of ordinary ones
+  int numa_node;                // of its memory; -1: any
+  mi_commit_fun_t* commit_fun;  // the program's, for lent memory that is committed lazily; NULL: the system's call
+  void* commit_arg;
   _Atomic(bool) vacant;             // its memory was given back; only the metadata is there, for the next reservation
   bool is_first;                    // the process's first arena: its first group never holds huge OS pages
   _Atomic(size_t) hint;             // where searches begin: mostly, no free slice lies below
@@ -42,13 +54,23 @@ typedef struct mi_run_s {
   bool is_zero;
 } mi_run_t;
 
-// Claims `slices` slices whose start is a multiple of `align` bytes (a power of two, at least a slice). False when the
-// system has no memory; *run is unspecified then. Thread-safe. `apart` keeps single large blocks away from pages of small
-// ones as long as there is room: they can grow in place, and a stale pointer to one does not become one to small blocks.
-bool _mi_arena_claim(size_t slices, size_t align, bool apart, mi_run_t* run);
+// Where a run may come from.
+typedef struct mi_arena_source_s {
+  mi_arena_t* only;  // this arena and no other; NULL: any that is not exclusive, or a new one
+  int numa_node;     // of memory, to be preferred; negative: the one that the thread runs on
+} mi_arena_source_t;
 
-// The same for a run whose slice number `lead` is to be aligned.
-bool _mi_arena_claim_led(size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run);
+// Claims `slices` slices of which number `lead` starts at a multiple of `align` bytes (a power of two, at least a slice).
+// False when there is no memory; *run is unspecified then. Thread-safe. `apart` keeps single large blocks away from pages
+// of small ones as long as there is room: they can grow in place, and a stale pointer to one does not become one to small
+// blocks.
+bool _mi_arena_claim_from(const mi_arena_source_t* source, size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run);
+
+// The same from anywhere.
+mi_inline bool _mi_arena_claim(size_t slices, size_t align, bool apart, mi_run_t* run) {
+  const mi_arena_source_t anywhere = {NULL, -1};
+  return _mi_arena_claim_from(&anywhere, slices, 0, align, apart, run);
+}
 
 // Claims the `extra` slices right behind a run, in place. False when one is taken or cannot be committed.
 // *is_zero: the claimed slices hold zeroes. Guards in them are left: see _mi_arena_unguard.
@@ -57,10 +79,10 @@ bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, b
 // Gives slices back; they are purged when the delay has passed. `known_zero`: nothing was written, or it was purged.
 void _mi_arena_release(mi_arena_t* arena, size_t index, size_t slices, bool known_zero);
 
-// Gives slices back and their memory to the system at once.
+// Gives slices back and their memory to the system at once. Where freed memory is to be zero they are, whatever it takes.
 void _mi_arena_release_purged(mi_arena_t* arena, size_t index, size_t slices);
 
-// The largest run that is worth taking from an arena, in slices.
+// The largest run that is worth taking from an arena that the program has not named, in slices.
 size_t _mi_arena_slices_max(void);
 
 // Metadata of the page that starts at slice `index`: MI_PAGE_META_SIZE bytes, and the live bits with the origins behind.
@@ -76,6 +98,12 @@ mi_arena_t* _mi_arena_of(const void* p);
 
 // Arena number i, or NULL from the first that does not exist on.
 mi_arena_t* _mi_arena_at(size_t i);
+
+// The arena of an id; NULL for no id and for one that is none of ours.
+mi_arena_t* _mi_arena_of_id(mi_arena_id_t id);
+
+// An arena's id: its number and 1, so that it fits in an int.
+mi_arena_id_t _mi_arena_id(const mi_arena_t* arena);
 
 // When the next purge is due (ms of the monotonic clock), 0 when nothing is pending.
 extern _Atomic(int64_t) _mi_arena_purge_due;

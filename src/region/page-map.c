@@ -7,6 +7,7 @@
 #include "src/base/assert.h"
 #include "src/base/bits.h"
 #include "src/sys/lock.h"
+#include "src/sys/options.h"
 #include "src/sys/os.h"
 
 enum { MI_PAGE_MAP_CHUNK_LEAVES = 64 };
@@ -44,7 +45,7 @@ static mi_page_map_leaf_t* mi_page_map_leaf_new(void) {
   const size_t size = _mi_align_up(sizeof(mi_page_map_leaf_t), page_size);
   if (mi_leaves.left == 0) {
     mi_leaves.left = MI_PAGE_MAP_CHUNK_LEAVES;
-    mi_leaves.committed = mi_leaves_are_free();
+    mi_leaves.committed = mi_leaves_are_free() || _mi_option_is_enabled(mi_option_pagemap_commit);
     mi_leaves.bump = _mi_os_reserve_permanent(mi_leaves.left * size, mi_leaves.committed);
     if (mi_leaves.bump == NULL) {
       mi_leaves.left = 0;

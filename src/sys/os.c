@@ -98,6 +98,34 @@ static uint8_t* mi_os_reserve_wished(uintptr_t wish, size_t size, size_t guard, 
   return (uint8_t*)base + guard;
 }
 
+// Addresses
+
+bool _mi_os_is_in_reach(const void* p, size_t size) {
+  return (((uint64_t)(uintptr_t)p + (size - 1)) >> _mi_os_config.address_bits) == 0;
+}
+
+// A place below the end of the addresses that are used, where the system puts nothing there by itself (option max_vabits). A
+// place is taken from where the last one ended.
+static uint8_t* mi_os_reserve_in_reach(size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
+  static _Atomic(uint64_t) next;
+  enum { MI_REACH_TRIES = 64 };
+  const uint64_t end = UINT64_C(1) << _mi_os_config.address_bits;
+  const uint64_t first = end / MI_REACH_TRIES;
+  for (unsigned tries = 0; tries < MI_REACH_TRIES; tries++) {
+    uint64_t wish = _mi_max((size_t)mi_atomic_load_relaxed(&next), (size_t)first);
+    wish = _mi_align_up((size_t)wish + guard, align);
+    // What is taken is passed by in steps that reach the end.
+    const bool fits = wish < end && size + guard <= end - wish;
+    uint8_t* const p = fits ? mi_os_reserve_wished((uintptr_t)wish, size, guard, commit, os) : NULL;
+    mi_atomic_store_relaxed(&next, p != NULL ? wish + size + guard : fits ? wish + first
+                                                                          : 0);
+    if (p != NULL) {
+      return p;
+    }
+  }
+  return NULL;
+}
+
 void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
   return _mi_os_reserve_at(0, size, align, guard, commit, os);
 }
@@ -122,6 +150,10 @@ void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard,
     if (p != NULL) {
       _mi_counter_add(&_mi_stats.guards_skipped, 1);
     }
+  }
+  if (p != NULL && mi_unlikely(!_mi_os_is_in_reach(p, size))) {
+    (void)_mi_prim_release(os->base, os->size);
+    p = mi_os_reserve_in_reach(size, align, guard, commit, os);
   }
   if (p == NULL) {
     return NULL;

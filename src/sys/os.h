@@ -44,6 +44,9 @@ void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commi
 // The same at address `wish`, a multiple of `align`, where that is free; else, and with 0, anywhere.
 void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os);
 
+// Whether bytes lie among the addresses that are used: below as many bits as the system says, or option max_vabits.
+bool _mi_os_is_in_reach(const void* p, size_t size);
+
 // Reserves for as long as the library is loaded: otherwise as _mi_os_reserve_aligned at an OS page, with a guard of one.
 void* _mi_os_reserve_permanent(size_t size, bool commit);
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "test/api/header_calls.h"
+#include "test/api/header_calls_arenas.h"
 #include "test/api/header_calls_heaps.h"
 #include "test/api/header_calls_layout.h"
 #include "test/api/header_calls_subproc.h"

@@ -20,19 +20,27 @@ static const struct {
     {"deprecated_eager_commit", mi_option_deprecated_eager_commit, 3},
     {"arena_eager_commit", mi_option_arena_eager_commit, 4},
     {"purge_decommits", mi_option_purge_decommits, 5},
+    {"allow_large_os_pages", mi_option_allow_large_os_pages, 6},
+    {"reserve_huge_os_pages", mi_option_reserve_huge_os_pages, 7},
+    {"reserve_huge_os_pages_at", mi_option_reserve_huge_os_pages_at, 8},
+    {"reserve_os_memory", mi_option_reserve_os_memory, 9},
     {"deprecated_segment_cache", mi_option_deprecated_segment_cache, 10},
     {"deprecated_page_reset", mi_option_deprecated_page_reset, 11},
     {"deprecated_abandoned_page_purge", mi_option_deprecated_abandoned_page_purge, 12},
     {"deprecated_segment_reset", mi_option_deprecated_segment_reset, 13},
     {"deprecated_eager_commit_delay", mi_option_deprecated_eager_commit_delay, 14},
     {"purge_delay", mi_option_purge_delay, 15},
+    {"use_numa_nodes", mi_option_use_numa_nodes, 16},
+    {"disallow_os_alloc", mi_option_disallow_os_alloc, 17},
     {"os_tag", mi_option_os_tag, 18},
     {"max_errors", mi_option_max_errors, 19},
     {"max_warnings", mi_option_max_warnings, 20},
     {"deprecated_max_segment_reclaim", mi_option_deprecated_max_segment_reclaim, 21},
     {"destroy_on_exit", mi_option_destroy_on_exit, 22},
     {"arena_reserve", mi_option_arena_reserve, 23},
+    {"arena_purge_mult", mi_option_arena_purge_mult, 24},
     {"deprecated_purge_extend_delay", mi_option_deprecated_purge_extend_delay, 25},
+    {"disallow_arena_alloc", mi_option_disallow_arena_alloc, 26},
     {"retry_on_oom", mi_option_retry_on_oom, 27},
     {"deprecated_visit_abandoned", mi_option_deprecated_visit_abandoned, 28},
     {"guarded_min", mi_option_guarded_min, 29},
@@ -44,17 +52,22 @@ static const struct {
     {"page_reclaim_on_free", mi_option_page_reclaim_on_free, 35},
     {"page_full_retain", mi_option_page_full_retain, 36},
     {"page_max_candidates", mi_option_page_max_candidates, 37},
+    {"max_vabits", mi_option_max_vabits, 38},
+    {"pagemap_commit", mi_option_pagemap_commit, 39},
+    {"page_commit_on_demand", mi_option_page_commit_on_demand, 40},
     {"page_max_reclaim", mi_option_page_max_reclaim, 41},
     {"page_cross_thread_max_reclaim", mi_option_page_cross_thread_max_reclaim, 42},
     {"allow_thp", mi_option_allow_thp, 43},
     {"arena_purge_min_size", mi_option_arena_purge_min_size, 44},
     {"arena_max_object_size", mi_option_arena_max_object_size, 45},
+    {"arena_is_numa_local", mi_option_arena_is_numa_local, 46},
     {"stats_merge_on_collect", mi_option_stats_merge_on_collect, 47},
     {"profile_alloc_interval", mi_option_profile_alloc_interval, 48},
     {"profile_inuse_interval", mi_option_profile_inuse_interval, 49},
     {"profile_time_interval", mi_option_profile_time_interval, 50},
     {"profile_sample_rate", mi_option_profile_sample_rate, 51},
     {"stats_merge_threshold", mi_option_stats_merge_threshold, 52},
+    {"arena_purge_immediate_size", mi_option_arena_purge_immediate_size, 53},
     {"prof", mi_option_prof, 54},
     {"prof_sample_rate", mi_option_prof_sample_rate, 55},
     {"prof_bt_max", mi_option_prof_bt_max, 56},
@@ -87,10 +100,12 @@ MI_TEST(numbers) {
       {mi_option_eager_commit, 3},
       {mi_option_eager_region_commit, 4},
       {mi_option_reset_decommits, 5},
+      {mi_option_large_os_pages, 6},
       {mi_option_abandoned_page_purge, 12},
       {mi_option_abandoned_page_reset, 12},
       {mi_option_eager_commit_delay, 14},
       {mi_option_reset_delay, 15},
+      {mi_option_limit_os_alloc, 17},
       {mi_option_max_segment_reclaim, 21},
       {mi_option_purge_extend_delay, 25},
       {mi_option_visit_abandoned, 28},
@@ -190,7 +205,10 @@ static void random_entry(uint64_t* seed, char entry[256]) {
   char name[100];
   char value[100];
   if (mi_test_random(seed) % 3 != 0) {
-    snprintf(name, sizeof(name), "MIMALLOC_%s", options[mi_test_random(seed) % OPTION_COUNT].name);
+    size_t i = mi_test_random(seed) % OPTION_COUNT;
+    // That one alone leaves a process without memory.
+    i = options[i].option == mi_option_disallow_os_alloc ? 0 : i;
+    snprintf(name, sizeof(name), "MIMALLOC_%s", options[i].name);
     if (mi_test_random(seed) % 4 == 0) {
       name[mi_test_random(seed) % strlen(name)] ^= 0x20;
     }

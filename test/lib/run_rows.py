@@ -15,7 +15,8 @@ how       NAME=value sets the environment; and
           libc=2.36    only where the C library is of that version (rows of variant glibc: what it does is written for one)
           timeout=30                   seconds (default 30)        alone      not beside other rows
           nopreload                    the program opens {lib} by itself
-          overcommit=2, thp=always     system settings, saved and restored; only with --system, otherwise named as not run
+          overcommit=2, thp=always, large-pages=40, huge-pages=1
+                                       system settings, saved and restored; only with --system, otherwise named as not run
 expected  `exit N`, optionally followed by a regular expression that a line of stderr must match (without one stderr must be empty);
           `SIGNAL regex` for a death; `any-failure` for a control. `not /regex/` as the last thing: no line may match.
           {name} is the variant's word in messages, {ptr} the address the program printed last as `pointer 0x...`.
@@ -57,6 +58,8 @@ LIMITS = {"as": resource.RLIMIT_AS, "data": resource.RLIMIT_DATA, "stack": resou
 SETTINGS = {
     "overcommit": "/proc/sys/vm/overcommit_memory",
     "thp": "/sys/kernel/mm/transparent_hugepage/enabled",
+    "large-pages": "/proc/sys/vm/nr_hugepages",
+    "huge-pages": "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages",
 }
 # How an attack ends: the status, and what it says then. Known to test/attack/attack.h as well.
 REACHED = {"neutralised": (10, "attack: failed"), "succeeds": (20, "attack: succeeded"), "out-of-scope": (20, "attack: succeeded")}

@@ -208,6 +208,7 @@ void _mi_prim_init(mi_prim_config_t* config) {
   _mi_prim_linux_set_overcommit(config->has_overcommit);
   config->has_light_guards = mi_info_has_light_guards(config->page_size);
   config->max_mappings = mi_info_max_mappings();
+  config->numa_nodes = _mi_prim_linux_numa_nodes();
 }
 
 // This process
