@@ -33,6 +33,16 @@ mi_inline uint64_t mi_live_bit(uint64_t index) { return UINT64_C(1) << (index & 
 // Written as a shift of the word, which compilers turn into one instruction that tests a bit.
 mi_inline bool mi_live_has(uint64_t word, uint64_t index) { return ((word >> (index & 63)) & 1) != 0; }
 
+// Anyone: how many blocks are in use: those whose bit is set and of which no free waits to be collected.
+mi_inline uint32_t _mi_hard_live_count(mi_live_word_t* words) {
+  uint32_t count = 0;
+  for (uint64_t index = 0; index < MI_PAGE_GRANULES; index += 64) {
+    count += _mi_bits_popcount64(mi_atomic_load_relaxed(mi_live_owner_word(words, index)) &
+                                 ~mi_atomic_load_relaxed(mi_live_remote_word(words, index)));
+  }
+  return count;
+}
+
 // A new page: no place of it is one where a block starts. Nobody else looks at it yet.
 mi_inline void _mi_hard_live_close_all(mi_live_word_t* words) {
   __builtin_memset((void*)(uintptr_t)words, 0xff, MI_LIVE_META_SIZE);

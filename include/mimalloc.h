@@ -1051,7 +1051,7 @@ mi_decl_export void mi_register_output(mi_output_fun* out, void* arg) mi_attr_no
 // an option. NULL unregisters it. Not for signal handlers.
 mi_decl_export void mi_register_error(mi_error_fun* fun, void* arg);
 
-// ---- Statistics. Counts of memory and calls. ----
+// ---- Statistics. Counts of memory and calls; the figures themselves are in mimalloc-stats.h. ----
 
 // mi_stats_print writes the statistics of the process to the registered output; pass NULL for out.
 mi_decl_export void mi_stats_print(void* out) mi_attr_noexcept;
@@ -1059,14 +1059,20 @@ mi_decl_export void mi_stats_print(void* out) mi_attr_noexcept;
 // mi_stats_print_out is mi_stats_print to out, or to the registered output if out is NULL.
 mi_decl_export void mi_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
-// mi_stats_reset starts the counting anew: totals at zero and peaks at what is current.
+// mi_heap_stats_print_out writes the statistics of one heap, which must exist, likewise; NULL: of the main heap.
+mi_decl_export void mi_heap_stats_print_out(mi_heap_t* heap, mi_output_fun* out, void* arg) mi_attr_noexcept;
+
+// mi_thread_stats_print_out writes, likewise, what the calling thread has: the blocks of the pages that are in its hands, and
+// how many its pages have handed out.
+mi_decl_export void mi_thread_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
+
+// mi_stats_reset starts the counting anew, in the process and in every heap: totals and peaks are what there is now, and
+// what only goes up is 0.
 mi_decl_export void mi_stats_reset(void) mi_attr_noexcept;
 
-// mi_stats_merge adds the calling thread's own counts to those of the process.
+// mi_stats_merge tells the heaps what the calling thread has noted for their peaks and has not told them yet. Functions that
+// read statistics do so themselves.
 mi_decl_export void mi_stats_merge(void) mi_attr_noexcept;
-
-// mi_thread_stats_print_out merges the calling thread's counts and is mi_stats_print_out otherwise.
-mi_decl_export void mi_thread_stats_print_out(mi_output_fun* out, void* arg) mi_attr_noexcept;
 
 // ---- Options. What can be set by the environment or the program. ----
 

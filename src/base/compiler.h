@@ -26,6 +26,8 @@
 #define mi_likely(x) __builtin_expect(!!(x), 1)
 #define mi_unlikely(x) __builtin_expect(!!(x), 0)
 #define mi_unreachable() __builtin_unreachable()
+// Reads what another thread writes plainly, and copes with whatever it finds.
+#define mi_no_tsan __attribute__((no_sanitize("thread")))
 
 // Thread-local storage that costs one instruction: it lives in the static TLS block, so the library must be there
 // at program start or fit the C library's reserve for late comers (it needs a few words only).

@@ -4,11 +4,10 @@
 // Invariants: who sets MI_REMOTE_OWNED in page->remote by compare-and-swap owns the page until it clears it again. An
 // unowned page that is not listed is full, and the first free into it claims it; a listed one is claimed by whoever needs
 // its class, or by the free that makes all its blocks free. LISTED changes only under the heap's lock, by the owner.
-#include "src/heap/theap.h"
+#include "src/heap/heap-stats.h"
 
 #include "src/sys/options.h"
 #include "src/sys/report.h"
-#include "src/sys/stats.h"
 
 // The heap's list of a class: first in, first out, so that a page had time to gather free blocks when its turn comes.
 
@@ -34,7 +33,7 @@ static void mi_page_list(mi_page_t* page) {
   list->last = page;
   mi_atomic_or_relaxed(&page->remote, MI_REMOTE_LISTED);
   _mi_lock_release(&heap->lock);
-  _mi_stat_increase(&_mi_stats.pages_abandoned, 1);
+  mi_heap_stat_increase(heap, pages_abandoned, 1);
 }
 
 // The heap's lock is held and the page is owned by the caller.
@@ -53,7 +52,7 @@ static void mi_heap_unlink(mi_heap_t* heap, mi_page_t* page) {
   page->next = NULL;
   page->prev = NULL;
   mi_atomic_and_relaxed(&page->remote, ~MI_REMOTE_LISTED);
-  _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
+  mi_heap_stat_decrease(heap, pages_abandoned, 1);
 }
 
 static void mi_page_unlist(mi_page_t* page) {
@@ -94,7 +93,7 @@ mi_page_t* _mi_heap_take_listed(mi_heap_t* heap, unsigned bin, mi_theap_t* theap
   _mi_lock_release(&heap->lock);
   if (page != NULL) {
     mi_page_adopt(page, theap);
-    _mi_counter_add(&_mi_stats.pages_reclaim_on_alloc, 1);
+    mi_heap_counter_add(heap, pages_reclaim_on_alloc, 1);
   }
   return page;
 }
@@ -135,6 +134,7 @@ void _mi_page_abandon(mi_page_t* page) {
     _mi_page_release(page);
     return;
   }
+  _mi_page_count_leave(page);
   if (page->free == NULL && page->capacity == page->reserved && _mi_page_try_unown_full(page)) {
     return;
   }
@@ -166,6 +166,8 @@ static bool mi_page_should_reclaim(const mi_page_t* page, const mi_theap_t* thea
 
 // This thread's free has claimed the page.
 static void mi_page_claimed(mi_page_t* page, bool listed) {
+  // Who had it last may be gone.
+  page->theap = NULL;
   _mi_page_collect_remote(page);
   if (page->used == 0) {
     if (listed) {
@@ -180,10 +182,11 @@ static void mi_page_claimed(mi_page_t* page, bool listed) {
     if (theap != NULL && mi_page_should_reclaim(page, theap)) {
       mi_page_adopt(page, theap);
       _mi_queue_push_back(theap, page);
-      _mi_counter_add(&_mi_stats.pages_reclaim_on_free, 1);
+      _mi_page_note_live(page, _mi_page_live(page));
+      mi_heap_counter_add(_mi_page_heap(page), pages_reclaim_on_free, 1);
       return;
     }
-    page->theap = NULL;
+    _mi_page_count_leave(page);
     mi_page_list(page);
   }
   mi_page_unown_listed(page);
@@ -219,4 +222,5 @@ void _mi_theap_abandon(mi_theap_t* theap) {
       _mi_page_abandon(page);
     }
   }
+  _mi_theap_count_publish(theap);
 }

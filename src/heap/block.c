@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "hardening/fill.h"
+#include "src/heap/heap-stats.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 #include "src/sys/os.h"
@@ -103,6 +104,9 @@ void* _mi_block_prepare(mi_page_t* page, mi_block_t* block, size_t request, bool
   }
   if (MI_HAS_PADDING) {
     _mi_hard_padding_write(mi_block_trailer(page, block), page->block_size - MI_PADDING_SIZE - request, page->canary_key);
+  }
+  if (MI_STATS_LEVEL >= 2) {
+    _mi_page_count_call(page, 1, request);
   }
   return block;
 }
@@ -218,7 +222,10 @@ mi_inline void mi_block_check_left(const mi_page_t* page, const uint8_t* block) 
 mi_inline void mi_block_take_back(mi_page_t* page, mi_block_t* block, bool owned) {
   if (MI_HAS_PADDING) {
     size_t slack;
-    (void)mi_block_check_end(page, block, &slack);
+    const bool is_right = mi_block_check_end(page, block, &slack);
+    if (MI_STATS_LEVEL >= 2) {
+      _mi_page_count_call(page, -1, is_right ? page->block_size - MI_PADDING_SIZE - slack : 0);
+    }
     if (MI_HAS_LIVE_BITS && owned && (uint8_t*)block != page->start) {
       mi_block_check_left(page, (uint8_t*)block);
     }
@@ -280,6 +287,9 @@ static size_t mi_single_tail(const mi_page_t* page) {
 void _mi_block_prepare_single(mi_page_t* page, size_t request) {
   if (MI_HAS_PADDING) {
     mi_atomic_poke(&page->request, request);
+    if (MI_STATS_LEVEL >= 2) {
+      _mi_single_count_request(page);
+    }
     const size_t tail = mi_single_tail(page);
     _mi_hard_padding_fill(page->single_start + request + tail, tail);
   }
@@ -347,9 +357,12 @@ void _mi_block_set_request(mi_page_t* page, void* p, size_t request) {
   size_t slack;
   uint64_t difference;
   if (_mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE,
-                              page->canary_key, &slack, &difference) &&
-      end > trailer - slack) {
-    memset(trailer - slack, 0, (size_t)(end - (trailer - slack)));
+                              page->canary_key, &slack, &difference)) {
+    const size_t block_room = page->block_size - MI_PADDING_SIZE;
+    _mi_heap_count_request(_mi_page_heap(page), block_room - slack, block_room - (size_t)(trailer - end));
+    if (end > trailer - slack) {
+      memset(trailer - slack, 0, (size_t)(end - (trailer - slack)));
+    }
   }
   _mi_hard_padding_rewrite(trailer, (size_t)(trailer - end), page->canary_key);
 }

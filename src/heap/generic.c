@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/heap/block.h"
+#include "src/heap/heap-stats.h"
 #include "src/heap/heap.h"
 #include "src/heap/orphan.h"
 #include "src/heap/single.h"
@@ -18,7 +19,6 @@
 #include "src/sys/deferred.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
-#include "src/sys/stats.h"
 
 enum {
   // Where there are many threads, each has its first few blocks of a small class from pages that it gives up at once, before
@@ -115,7 +115,8 @@ void _mi_page_retire(mi_page_t* page) {
   }
   queue->retired = page;
   page->retired = true;
-  _mi_counter_add(&_mi_stats.pages_retire, 1);
+  _mi_page_note_live(page, 0);
+  mi_heap_counter_add(_mi_page_heap(page), pages_retire, 1);
   // Time runs for the thread as a whole: its first theap's tick looks after all of them.
   mi_theap_t* const own = _mi_tls.own;
   if (delay > 0 && own != NULL && own->retire_due == 0) {
@@ -132,7 +133,9 @@ static bool mi_page_has_free(mi_page_t* page) { return page->free != NULL || _mi
 // Takes a full page out of the queue. False: others have freed into it meanwhile, and it is still in.
 static bool mi_theap_let_go(mi_theap_t* theap, mi_page_t* page) {
   _mi_queue_remove(theap, page);
+  _mi_page_count_leave(page);
   if (_mi_page_try_unown_full(page)) {
+    mi_heap_counter_add(mi_atomic_load_relaxed(&theap->heap), pages_reabandon_full, 1);
     return true;
   }
   _mi_queue_push_front(theap, page);
@@ -156,6 +159,7 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
     // The fast path may have found its list corrupt and come here for the report.
     _mi_page_check_free(first);
   }
+  theap->counts.searches++;
   mi_page_t* best = NULL;
   mi_page_t* extensible = NULL;
   mi_page_t* next;
@@ -164,6 +168,7 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   long full = _mi_option_get(mi_option_page_full_retain);
   for (mi_page_t* page = first; page != NULL; page = next) {
     next = page->next;
+    theap->counts.searched++;
     if (mi_page_has_free(page)) {
       seen += page->used > 0;
       mi_page_t* const other = best == NULL || mi_page_is_better(theap, page, best, seen) ? best : page;
@@ -177,8 +182,11 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
       }
     } else if (page->capacity < page->reserved) {
       extensible = extensible != NULL ? extensible : page;
-    } else if (--full < 0 && !mi_theap_let_go(theap, page) && best == NULL) {
-      best = mi_page_has_free(page) ? page : NULL;
+    } else {
+      _mi_page_note_live(page, _mi_page_live(page));
+      if (--full < 0 && !mi_theap_let_go(theap, page) && best == NULL) {
+        best = mi_page_has_free(page) ? page : NULL;
+      }
     }
   }
   if (best == NULL && extensible != NULL) {
@@ -400,9 +408,12 @@ void _mi_theap_collect(mi_theap_t* theap, bool force) {
       if (page->used == 0 && (force || !page->retired)) {
         _mi_queue_remove(theap, page);
         _mi_page_release(page);
+      } else {
+        _mi_page_note_live(page, _mi_page_live(page));
       }
     }
   }
+  _mi_theap_count_publish(theap);
 }
 
 void _mi_late_fork_prepare(void) { _mi_lock_acquire(&mi_late.lock); }

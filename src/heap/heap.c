@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "src/heap/block.h"
+#include "src/heap/heap-stats.h"
 #include "src/heap/single.h"
 #include "src/heap/subproc.h"
 #include "src/heap/zero-size.h"
@@ -17,7 +18,6 @@
 #include "src/sys/deferred.h"
 #include "src/sys/log.h"
 #include "src/sys/report.h"
-#include "src/sys/stats.h"
 
 mi_heap_t _mi_heap_main_instance = {.id = 1, .numa_node = -1};
 
@@ -45,6 +45,9 @@ mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
   mi_heap_t* heap = mi_heaps.ended;
   if (heap != NULL) {
     mi_heaps.ended = heap->next;
+    // A free that had begun when the heap ended may have counted since.
+    _mi_heap_counts_end(heap, _mi_heap_main());
+    memset((void*)&heap->counts, 0, sizeof(heap->counts));
   } else {
     heap = _mi_meta_zalloc(sizeof(*heap));
   }
@@ -218,7 +221,8 @@ static void mi_heap_detach_theaps(mi_heap_t* heap, mi_heap_t* successor) {
 }
 
 // All but the lock is as new, or is made so when the memory becomes the next heap.
-static void mi_heap_end(mi_heap_t* heap) {
+static void mi_heap_end(mi_heap_t* heap, mi_heap_t* successor) {
+  _mi_heap_counts_end(heap, successor);
   memset((void*)heap->listed, 0, sizeof(heap->listed));
   mi_atomic_store_relaxed(&heap->id, 0);
   heap->next = mi_heaps.ended;
@@ -270,7 +274,7 @@ void _mi_heap_end_into(mi_heap_t* heap, mi_heap_t* main) {
   mi_heap_move_lists(heap, main);
   _mi_lock_release(&main->lock);
   _mi_lock_release(&heap->lock);
-  mi_heap_end(heap);
+  mi_heap_end(heap, main);
 }
 
 // A page that goes with its heap has blocks that nobody frees: what a free would have seen is looked for here.
@@ -293,9 +297,10 @@ static void mi_page_check_blocks(mi_page_t* page) {
 // Counts as unlisted what was listed: the lists go with the heap.
 static void mi_page_release_with_heap(mi_page_t* page) {
   if ((mi_atomic_load_relaxed(&page->remote) & MI_REMOTE_LISTED) != 0) {
-    _mi_stat_decrease(&_mi_stats.pages_abandoned, 1);
+    mi_heap_stat_decrease(_mi_page_heap(page), pages_abandoned, 1);
   }
   mi_page_check_blocks(page);
+  _mi_page_count_end(page);
   page->used = 0;
   if (MI_HAS_ZERO_ON_FREE && page->arena != NULL && !(MI_HAS_LARGE_QUARANTINE && _mi_page_is_single(page))) {
     _mi_page_release_idle(page);
@@ -320,7 +325,7 @@ void _mi_heap_end_with_blocks(mi_heap_t* heap) {
     mi_page_release_with_heap(heap->pages);
   }
   _mi_zero_size_heap_end(heap, NULL);
-  mi_heap_end(heap);
+  mi_heap_end(heap, NULL);
 }
 
 static void mi_heap_end_as(mi_heap_t* heap, bool destroy) {
@@ -355,13 +360,15 @@ void _mi_heap_destroy(mi_heap_t* heap) { mi_heap_end_as(heap, true); }
 
 // The end of the process
 
-// Calls `visit` for the pages in arenas.
-static void mi_heaps_visit_arena_pages(bool (*visit)(mi_page_t* page, void* arg), void* arg) {
+void _mi_heap_visit_arena_pages(const mi_heap_t* heap, bool (*visit)(mi_page_t* page, void* arg), void* arg) {
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
     size_t index = _mi_bitmap_next_set(arena->heads, arena->slice_count, 0);
     for (; index < arena->slice_count; index = _mi_bitmap_next_set(arena->heads, arena->slice_count, index + 1)) {
-      (void)visit(_mi_arena_page_meta(arena, index), arg);
+      mi_page_t* const page = _mi_arena_page_meta(arena, index);
+      if (heap == NULL || mi_atomic_load_relaxed(&page->heap) == heap) {
+        (void)visit(page, arg);
+      }
     }
   }
 }
@@ -380,7 +387,7 @@ static bool mi_page_note_use(mi_page_t* page, void* in_use) {
 
 static bool mi_heaps_are_empty(void) {
   bool in_use = false;
-  mi_heaps_visit_arena_pages(&mi_page_note_use, &in_use);
+  _mi_heap_visit_arena_pages(NULL, &mi_page_note_use, &in_use);
   _mi_single_visit(&mi_page_note_use, &in_use);
   return !in_use && !_mi_zero_size_in_use();
 }
@@ -416,7 +423,7 @@ bool _mi_heaps_destroy_all(bool unloaded) {
       memset((void*)heap->listed, 0, sizeof(heap->listed));
     }
     memset((void*)_mi_heap_main()->listed, 0, sizeof(_mi_heap_main()->listed));
-    mi_heaps_visit_arena_pages(&mi_page_unregister, NULL);
+    _mi_heap_visit_arena_pages(NULL, &mi_page_unregister, NULL);
     _mi_zero_size_destroy_all();
     _mi_arenas_destroy();
   }
@@ -425,6 +432,20 @@ bool _mi_heaps_destroy_all(bool unloaded) {
     _mi_os_release_permanent();
   }
   return destroy;
+}
+
+void _mi_heaps_visit(bool (*visit)(mi_heap_t* heap, void* arg), void* arg) {
+  const bool held = _mi_heaps_are_busy_here();
+  if (!held) {
+    _mi_heaps_lock();
+  }
+  bool more = visit(_mi_heap_main(), arg);
+  for (mi_heap_t* heap = mi_heaps.first; heap != NULL && more; heap = heap->next) {
+    more = visit(heap, arg);
+  }
+  if (!held) {
+    _mi_heaps_unlock();
+  }
 }
 
 void _mi_heap_collect(mi_heap_t* heap, bool force) {
@@ -472,7 +493,8 @@ static void mi_heap_drop_orphans(mi_heap_t* heap) {
       _mi_heap_unlink_theap(heap, theap);
       _mi_quarantine_flush_of_others(theap);
       _mi_quarantine_end(theap);
-      _mi_stat_decrease(&_mi_stats.theaps, 1);
+      _mi_theap_count_publish(theap);
+      mi_heap_stat_decrease(heap, theaps, 1);
       _mi_meta_free(theap, sizeof(*theap));
     }
   }

@@ -4,9 +4,7 @@
 // Invariants: blocks are put in a list a few OS pages at a time, so that memory which was never handed out stays
 // untouched; with live bits a place is open exactly if the block that starts there was listed.
 #include "src/heap/block.h"
-#include "src/heap/theap.h"
-
-#include "src/sys/stats.h"
+#include "src/heap/heap-stats.h"
 
 enum {
   // What one extension adds: blocks worth this many bytes, and for larger blocks a few, as long as they stay small.
@@ -165,8 +163,12 @@ static bool mi_page_list_at_random(mi_page_t* page) {
 
 void _mi_page_extend(mi_page_t* page) {
   mi_assert_internal(page->free == NULL && page->capacity < page->reserved);
+  // One of what is listed now is about to be handed out.
+  _mi_page_note_live(page, _mi_page_live(page) + 1);
+  const uint32_t before = page->capacity;
   page->free_is_zero = MI_HAS_RANDOM_ORDER ? mi_page_list_at_random(page) : mi_page_list_in_order(page);
-  _mi_counter_add(&_mi_stats.pages_extended, 1);
+  _mi_page_count_refill(page, page->capacity - before);
+  page->theap->counts.extended++;
 }
 
 // Reuse
@@ -202,6 +204,7 @@ bool _mi_page_refill_freed(mi_page_t* page) {
     page->free = page->local_free;
     page->local_free = NULL;
     page->free_is_zero = false;
+    _mi_page_count_refill(page, page->capacity - page->used);
     if (MI_HAS_RANDOM_ORDER) {
       mi_page_turn_list(page);
     }

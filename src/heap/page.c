@@ -9,13 +9,13 @@
 
 #include "hardening/large-layout.h"
 #include "src/heap/block.h"
+#include "src/heap/heap-stats.h"
 #include "src/heap/pin.h"
 #include "src/heap/single.h"
 #include "src/heap/theap.h"
 #include "src/region/arena-guard.h"
 #include "src/region/arena-quarantine.h"
 #include "src/sys/report.h"
-#include "src/sys/stats.h"
 
 mi_page_t _mi_page_empty = {.block_size = MI_BLOCK_ALIGN, .granule_shift = 4};
 
@@ -63,20 +63,27 @@ void _mi_page_collect_remote(mi_page_t* page) {
     // Acquire pairs with the release of the frees: their links are visible.
   } while (
       !mi_atomic_cas_weak_acq_rel(&page->remote, &remote, remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)));
-  const uint32_t count = _mi_remote_count(remote);
   page->free_is_zero = false;
+  const bool ran_out = page->free == NULL;
   mi_block_t* const head = mi_remote_head(page, remote);
-  page->used -= MI_HAS_LIVE_BITS || MI_HAS_ENCODED_LISTS ? mi_page_take_checked(page, head, count)
-                                                         : mi_page_take_plain(page, head, count);
+  const uint32_t count = MI_HAS_LIVE_BITS || MI_HAS_ENCODED_LISTS
+      ? mi_page_take_checked(page, head, _mi_remote_count(remote))
+      : mi_page_take_plain(page, head, _mi_remote_count(remote));
+  page->used -= count;
+  if (ran_out) {
+    _mi_page_count_refill(page, count);
+  } else {
+    page->listed = (uint16_t)(page->listed + count);
+  }
 }
 
-// The last block of a list of the owner's that begins with `head`; NULL after a report.
-static mi_block_t* mi_page_list_end(mi_page_t* page, mi_block_t* head) {
+// The last block of a list of the owner's that begins with `head`, and its length; NULL after a report.
+static mi_block_t* mi_page_list_end(mi_page_t* page, mi_block_t* head, uint32_t* count) {
   mi_block_t* last = head;
   mi_block_t* next;
-  uint32_t count = 1;
+  *count = 1;
   while ((next = _mi_block_next(page, last)) != NULL) {
-    if (!_mi_page_may_be_free(page, next) || ++count > page->capacity) {
+    if (!_mi_page_may_be_free(page, next) || ++*count > page->capacity) {
       _mi_page_report_corrupt(page, next);
       return NULL;
     }
@@ -92,13 +99,15 @@ void _mi_page_collect(mi_page_t* page) {
     return;
   }
   page->local_free = NULL;
+  uint32_t moved = page->capacity - page->used;
   if (page->free != NULL) {
-    mi_block_t* const last = mi_page_list_end(page, head);
+    mi_block_t* const last = mi_page_list_end(page, head, &moved);
     if (last == NULL) {
       return;
     }
     _mi_block_set_next(page, last, page->free);
   }
+  _mi_page_count_joined(page, moved);
   page->free = head;
   page->free_is_zero = false;
 }
@@ -183,8 +192,7 @@ static bool mi_page_publish(mi_page_t* page, const mi_theap_t* theap) {
     return false;
   }
   _mi_bitmap_set(page->arena->heads, page->slice_index, 1);
-  _mi_stat_increase(&_mi_stats.pages, 1);
-  _mi_stat_increase(&_mi_stats.page_committed, page->slice_count * MI_SLICE_SIZE);
+  _mi_page_count_new(page);
   return true;
 }
 
@@ -237,15 +245,11 @@ mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, boo
     _mi_single_init(page, &layout);
     _mi_single_guard(page);
     page = mi_page_publish(page, theap) ? page : NULL;
-    if (page != NULL) {
-      _mi_stat_increase(&_mi_stats.malloc_huge, page->block_size);
-    }
   }
   if (page == NULL) {
     page = _mi_single_new_from_os(theap, size, align);
   }
   if (page != NULL) {
-    _mi_counter_add(&_mi_stats.malloc_huge_count, 1);
     *is_zero = page->memory_is_zero;
   }
   return page;
@@ -261,11 +265,7 @@ static void mi_page_retract(mi_page_t* page) {
     _mi_page_map_unregister(mi_slice_of(page->single_start), 1);
   }
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);
-  _mi_stat_decrease(&_mi_stats.pages, 1);
-  _mi_stat_decrease(&_mi_stats.page_committed, page->slice_count * MI_SLICE_SIZE);
-  if (_mi_page_is_single(page)) {
-    _mi_stat_decrease(&_mi_stats.malloc_huge, page->block_size);
-  }
+  _mi_page_count_gone(page);
   if (page->arena != NULL) {
     _mi_bitmap_clear(page->arena->heads, page->slice_index, 1);
   }

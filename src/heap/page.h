@@ -88,6 +88,7 @@ struct mi_page_s {
   uint32_t class_spread;  // how many request sizes lead to this class; a slice for a single
   bool free_is_zero;      // blocks in `free` hold zeroes but for their link
   bool retired;
+  uint16_t listed;    // the length of `free` when it last changed other than by the fast paths
   mi_link_key_t key;  // of the links in `free` and `local_free`, which only the owner reads and writes
   uintptr_t key_inverse;
   // Written by other threads.
@@ -95,8 +96,11 @@ struct mi_page_s {
   mi_link_key_t remote_key;  // of the links in `remote`, for as long as the page exists
   uintptr_t remote_inverse;
   _Atomic(mi_heap_t*) heap;  // changes under the lock of the heap it leaves
-  uint64_t unlisted;         // with a random order: the chunks whose blocks were never in a list
-  uint32_t key_generation;   // of the random numbers that `key` is from
+  union {
+    uint64_t unlisted;       // with a random order: the chunks whose blocks were never in a list
+    size_t counted_request;  // of a single: the request that the heap knows
+  };
+  uint32_t key_generation;  // of the random numbers that `key` is from
   // Where the memory is from, and the neighbours in a queue or a list.
   mi_aligned(MI_CACHE_LINE) struct mi_page_s* next;
   struct mi_page_s* prev;
@@ -112,6 +116,12 @@ struct mi_page_s {
   struct mi_page_s* heap_next;  // in the list of all pages of its heap, under the heap's lock; not of the main heap's
   struct mi_page_s* heap_prev;
   uint32_t fill_preserve;  // as of its heap when the page was made
+  // Of statistics; see heap-stats.h.
+  uint32_t noted;  // blocks in use that the heap knows of
+  union {
+    _Atomic(uint64_t) handed;  // blocks handed out that the heap does not know of, but for those of `listed`
+    size_t counted_size;       // of a single: the size that the heap knows
+  };
 };
 
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");

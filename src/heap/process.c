@@ -6,6 +6,7 @@
 #include "src/heap/process.h"
 
 #include "src/heap/block.h"
+#include "src/heap/heap-stats.h"
 #include "src/heap/orphan.h"
 #include "src/heap/pin.h"
 #include "src/heap/single.h"
@@ -228,7 +229,9 @@ void _mi_process_done(void) {
   // The library's code may be gone when the next thread ends.
   _mi_prim_thread_on_exit_done();
   if (_mi_option_is_enabled(mi_option_show_stats) || _mi_option_is_enabled(mi_option_verbose)) {
-    _mi_stats_print(NULL, NULL);
+    mi_stats_t stats;
+    _mi_heap_stats_read(NULL, &stats);
+    _mi_stats_print(&stats, "the process", true, NULL, NULL);
   }
   // The library is unloaded and the process goes on: what nobody uses would be lost for good.
   // Not so where it is the process's malloc: then it was there from the start and stays to the end.

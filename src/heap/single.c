@@ -5,11 +5,11 @@
 #include "src/heap/single.h"
 
 #include "src/heap/block.h"
+#include "src/heap/heap-stats.h"
 #include "src/prim/prim.h"
 #include "src/region/arena-guard.h"
 #include "src/region/meta.h"
 #include "src/sys/options.h"
-#include "src/sys/stats.h"
 
 enum { MI_SINGLES_REMEMBERED = 64 };
 
@@ -197,9 +197,7 @@ static mi_page_t* mi_single_new_laid_out(const mi_theap_t* theap, mi_page_t* bes
     return NULL;
   }
   mi_single_link(page);
-  _mi_stat_increase(&_mi_stats.pages, 1);
-  _mi_stat_increase(&_mi_stats.page_committed, layout->size);
-  _mi_stat_increase(&_mi_stats.malloc_huge, page->block_size);
+  _mi_page_count_new(page);
   return page;
 }
 
@@ -303,11 +301,6 @@ bool _mi_single_free(mi_page_t* page) {
 // Changing the size
 
 static void mi_single_set_end(mi_page_t* page, size_t slices, size_t end) {
-  if (end > page->block_size) {
-    _mi_stat_increase(&_mi_stats.malloc_huge, end - page->block_size);
-  } else {
-    _mi_stat_decrease(&_mi_stats.malloc_huge, page->block_size - end);
-  }
   // Walks over the singles look at the size under the lock.
   if (page->arena == NULL) {
     _mi_lock_acquire(&mi_singles.lock);
@@ -318,6 +311,7 @@ static void mi_single_set_end(mi_page_t* page, size_t slices, size_t end) {
   if (page->arena == NULL) {
     _mi_lock_release(&mi_singles.lock);
   }
+  _mi_single_count(page);
 }
 
 // The new part of a block that grew in place must be found by a free of an address in it, as far as the map goes.
@@ -329,14 +323,14 @@ static bool mi_single_set_slices(mi_page_t* page, size_t slices, size_t end) {
         !_mi_page_map_register(page->start + old_mapped * MI_SLICE_SIZE, new_mapped - old_mapped, page)) {
       return false;
     }
-    _mi_stat_increase(&_mi_stats.page_committed, (slices - page->slice_count) * MI_SLICE_SIZE);
+    mi_heap_stat_increase(_mi_page_heap(page), page_committed, (slices - page->slice_count) * MI_SLICE_SIZE);
   } else {
     const size_t kept = _mi_min(slices, MI_PAGE_MAP_SLICES_MAX);
     const size_t mapped = _mi_min(page->slice_count, MI_PAGE_MAP_SLICES_MAX);
     if (mapped > kept) {
       _mi_page_map_unregister(page->start + kept * MI_SLICE_SIZE, mapped - kept);
     }
-    _mi_stat_decrease(&_mi_stats.page_committed, (page->slice_count - slices) * MI_SLICE_SIZE);
+    mi_heap_stat_decrease(_mi_page_heap(page), page_committed, (page->slice_count - slices) * MI_SLICE_SIZE);
   }
   mi_single_set_end(page, slices, end);
   return true;

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "src/heap/block.h"
+#include "src/heap/heap-stats.h"
 #include "src/heap/process.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
 #include "src/sys/report.h"
-#include "src/sys/stats.h"
 
 // All zeroes at first: an indirect function's resolver may allocate before the loader has copied initial values here.
 mi_thread_local mi_tls_t _mi_tls;
@@ -73,7 +73,7 @@ static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid, bool is_own, boo
     _mi_meta_free(theap, sizeof(*theap));
     return NULL;
   }
-  _mi_stat_increase(&_mi_stats.theaps, 1);
+  mi_heap_stat_increase(heap, theaps, 1);
   return theap;
 }
 
@@ -106,6 +106,7 @@ void _mi_theap_end(mi_theap_t* theap) {
     _mi_quarantine_flush(theap);
     _mi_theap_abandon(theap);
     _mi_heap_unlink_theap(heap, theap);
+    _mi_stat_decrease(&heap->counts.theaps, 1);
   }
   _mi_heaps_unlock();
   _mi_quarantine_end(theap);

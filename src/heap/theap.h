@@ -8,12 +8,26 @@
 #include "hardening/shuffle.h"
 #include "src/heap/page.h"
 #include "src/sys/random.h"
+#include "src/sys/stats.h"
 
 typedef struct mi_tls_s mi_tls_t;
 typedef struct mi_quarantine_s mi_quarantine_t;
 
 enum { MI_DIRECT_ENTRIES = MI_DIRECT_SIZE_MAX / MI_BLOCK_ALIGN + 1,
        MI_THEAP_RECENT = 16 };
+
+// What a theap counts: see heap-stats.h.
+typedef struct mi_theap_counts_s {
+  // Since the heap was told.
+  size_t searches;  // for a page
+  size_t searched;  // pages that were looked at
+  size_t extended;  // pages
+  struct {
+    int64_t handed;  // blocks that pages had handed out when they left the theap
+    int32_t noted;   // blocks in use, less what the heap knows of, and the most there were since it was told
+    int32_t high;
+  } bins[MI_BIN_COUNT];
+} mi_theap_counts_t;
 
 struct mi_theap_s {
   mi_page_t* direct[MI_DIRECT_ENTRIES];  // by request size in units of MI_BLOCK_ALIGN: the first page of its class
@@ -39,6 +53,7 @@ struct mi_theap_s {
   uint32_t quarantine_bits_left;
   mi_quarantine_t* quarantines[MI_BIN_COUNT];  // of the classes, made at the first free
   mi_theap_t* recent[MI_THEAP_RECENT];         // of a thread's first theap: theaps found lately, by the ids of their heaps
+  mi_theap_counts_t counts;
 };
 
 typedef struct mi_page_list_s {
@@ -61,6 +76,7 @@ struct mi_heap_s {
   bool allow_destroy;                   // else its end by destroy is one by delete
   mi_heap_t* next_main;                 // of a main heap: that of another sub-process, under the heaps' lock
   _Atomic(uint32_t) fill_preserve;      // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
+  mi_heap_counts_t counts;
 };
 
 extern mi_heap_t _mi_heap_main_instance;

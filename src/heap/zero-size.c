@@ -6,7 +6,7 @@
 #include "src/heap/zero-size.h"
 
 #include "hardening/zero-size.h"
-#include "src/heap/theap.h"
+#include "src/heap/heap-stats.h"
 #include "src/region/meta.h"
 #include "src/sys/random.h"
 
@@ -53,6 +53,7 @@ static mi_page_t* mi_zero_size_page_new(mi_heap_t* heap) {
   }
   mi_zero_size.first = page;
   mi_zero_size.empty++;
+  _mi_page_count_new(page);
   return page;
 }
 
@@ -67,6 +68,7 @@ static void mi_zero_size_page_release(mi_page_t* page) {
   }
   mi_zero_size.used -= page->used;
   mi_zero_size.empty -= page->used == 0;
+  _mi_page_count_gone(page);
   _mi_page_map_unregister(page->start, 1);
   _mi_os_release(&page->os);
   _mi_meta_free((void*)(uintptr_t)page->live, MI_LIVE_META_SIZE + MI_ORIGIN_META_SIZE);
@@ -96,6 +98,7 @@ static void* mi_zero_size_take(mi_page_t* page, size_t align, size_t offset) {
   mi_zero_size.empty -= page->used == 0;
   mi_zero_size.used++;
   page->used++;
+  _mi_heap_count_blocks(_mi_page_heap(page), MI_STAT_BIN_ZERO_SIZE, 1);
   return page->start + (index << MI_BLOCK_ALIGN_SHIFT);
 }
 
@@ -110,7 +113,9 @@ void* _mi_zero_size_alloc(const mi_theap_t* theap, size_t align, size_t offset) 
   mi_heap_t* const heap = theap == NULL ? &_mi_heap_main_instance : mi_atomic_load_relaxed(&theap->heap);
   for (mi_page_t* page = mi_zero_size.first; page != NULL && p == NULL; page = page->next) {
     if (page->used == 0) {
+      _mi_page_count_gone(page);
       mi_atomic_store_relaxed(&page->heap, heap);
+      _mi_page_count_new(page);
     }
     if (mi_atomic_load_relaxed(&page->heap) == heap) {
       p = mi_zero_size_take(page, align, offset);
@@ -131,6 +136,7 @@ bool _mi_zero_size_free(mi_page_t* page, void* p) {
       _mi_page_map_find(p) == page && _mi_hard_live_clear(page->live, _mi_page_live_index(page, p));
   if (freed) {
     mi_zero_size.used--;
+    _mi_heap_count_blocks(_mi_page_heap(page), MI_STAT_BIN_ZERO_SIZE, -1);
     if (--page->used == 0 && ++mi_zero_size.empty > MI_ZERO_SIZE_KEPT) {
       mi_zero_size_page_release(page);
     }

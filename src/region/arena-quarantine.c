@@ -12,6 +12,7 @@
 #include "src/region/arena-purge.h"
 #include "src/sys/lock.h"
 #include "src/sys/options.h"
+#include "src/sys/stats.h"
 
 typedef struct mi_held_s {
   mi_arena_t* arena;
@@ -38,6 +39,8 @@ static void mi_held_seal(mi_held_t* held) {
   }
   if (_mi_arena_guard(held->arena, start, start + size)) {
     held->is_purged = true;
+    _mi_os_count_purge(size);
+    _mi_counter_add(&_mi_stats.arena_purges, 1);
     // Where guards are mappings the content may still be there: the program may have locked it in memory. What is behind a
     // guard in memory that the program lent only the program knows.
     held->is_zero = !_mi_guard_are_mappings() && !held->arena->is_lent;

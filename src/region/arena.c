@@ -55,7 +55,9 @@ void _mi_arena_purge_live_meta(const mi_arena_t* arena, size_t index, size_t sli
     const bool is_ready = !arena->commit_lazily || _mi_bitmap_count(arena->group_ready, index >> MI_GROUP_SHIFT, 1) == 1;
     if (first < last && is_ready) {
       bool is_zero;
-      (void)_mi_prim_purge((void*)first, last - first, &is_zero);
+      if (_mi_prim_purge((void*)first, last - first, &is_zero) == 0) {
+        _mi_os_count_purge(last - first);
+      }
     }
     index = group_end;
   }

@@ -223,10 +223,14 @@ bool _mi_os_decommit(void* p, size_t size) {
   if (_mi_prim_decommit(p, size) != 0) {
     return false;
   }
-  _mi_counter_add(&_mi_stats.purge_calls, 1);
-  _mi_counter_add(&_mi_stats.purged, size);
+  _mi_os_count_purge(size);
   _mi_stat_decrease(&_mi_stats.committed, size);
   return true;
+}
+
+void _mi_os_count_purge(size_t size) {
+  _mi_counter_add(&_mi_stats.purge_calls, 1);
+  _mi_counter_add(&_mi_stats.purged, size);
 }
 
 bool _mi_os_purge(void* p, size_t size, bool* is_zero) {
@@ -243,8 +247,7 @@ bool _mi_os_purge(void* p, size_t size, bool* is_zero) {
     *is_zero = false;
     return false;
   }
-  _mi_counter_add(&_mi_stats.purge_calls, 1);
-  _mi_counter_add(&_mi_stats.purged, size);
+  _mi_os_count_purge(size);
   return true;
 }
 

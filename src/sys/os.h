@@ -81,6 +81,9 @@ bool _mi_os_decommit(void* p, size_t size);
 // 1 returns the memory at once, 0 only marks it as unused, which is cheaper where it is soon needed again.
 bool _mi_os_purge(void* p, size_t size, bool* is_zero);
 
+// Counts bytes whose memory went back in another way.
+void _mi_os_count_purge(size_t size);
+
 // Makes bytes inaccessible, or readable only; and readable and writable again. The content stays.
 bool _mi_os_protect(void* p, size_t size, bool readable);
 bool _mi_os_unprotect(void* p, size_t size);

@@ -1,16 +1,12 @@
-// Owns: the counts, and how they are shown.
-// May include: base, prim, sys/log.h, sys/os.h.
+// Owns: the counts of the process, and what may be read of counts.
+// May include: base, prim.
 // Called by: through stats.h.
-// Invariants: a table row and a field are made from the same list.
+// Invariants: a field is filled in from the list that it is counted by.
 #include "src/sys/stats.h"
 
 #include "src/prim/prim.h"
-#include "src/sys/log.h"
 
 mi_stats_core_t _mi_stats;
-
-typedef enum mi_stat_unit_e { MI_STAT_BYTES,
-                              MI_STAT_NUMBER } mi_stat_unit_t;
 
 mi_stat_view_t _mi_stat_view(const mi_stat_t* stat) {
   mi_stat_view_t view;
@@ -20,23 +16,85 @@ mi_stat_view_t _mi_stat_view(const mi_stat_t* stat) {
   view.peak = mi_atomic_load_relaxed(&stat->peak);
   view.peak = view.peak < view.current ? view.current : view.peak;
   view.total = mi_atomic_load_relaxed(&stat->total);
+  view.total = view.total < view.peak ? view.peak : view.total;
   return view;
 }
 
 int64_t _mi_counter_view(const mi_counter_t* counter) { return mi_atomic_load_relaxed(counter); }
 
-static void mi_stat_reset(mi_stat_t* stat) {
-  mi_atomic_store_relaxed(&stat->total, 0);
-  mi_atomic_store_relaxed(&stat->peak, mi_atomic_load_relaxed(&stat->current));
+mi_stat_view_t _mi_tally_view(mi_tally_t* tally, int64_t current, int64_t total) {
+  mi_stat_view_t view;
+  view.current = current < 0 ? 0 : current;
+  _mi_stat_raise(&tally->peak, view.current);
+  view.peak = mi_atomic_load_relaxed(&tally->peak);
+  _mi_stat_raise(&tally->shown, total < view.peak ? view.peak : total);
+  view.total = mi_atomic_load_relaxed(&tally->shown);
+  return view;
+}
+
+void _mi_stat_reset(mi_stat_t* stat) {
+  const int64_t current = mi_atomic_load_relaxed(&stat->current);
+  mi_atomic_store_relaxed(&stat->total, current);
+  mi_atomic_store_relaxed(&stat->peak, current);
 }
 
 void _mi_stats_reset(void) {
-#define MI_STATS_ROW(field, unit, label) mi_stat_reset(&_mi_stats.field);
+#define MI_STATS_ROW(field, unit, label) _mi_stat_reset(&_mi_stats.field);
   MI_STATS_COUNTS(MI_STATS_ROW)
 #undef MI_STATS_ROW
 #define MI_STATS_ROW(field, unit, label) mi_atomic_store_relaxed(&_mi_stats.field, 0);
   MI_STATS_COUNTERS(MI_STATS_ROW)
 #undef MI_STATS_ROW
+  mi_atomic_store_relaxed(&_mi_stats.guards_skipped, 0);
+}
+
+void _mi_stats_fill(mi_stats_t* stats) {
+#define MI_STATS_ROW(field, unit, label) stats->field = _mi_stat_view(&_mi_stats.field);
+  MI_STATS_COUNTS(MI_STATS_ROW)
+#undef MI_STATS_ROW
+#define MI_STATS_ROW(field, unit, label) stats->field.total = _mi_counter_view(&_mi_stats.field);
+  MI_STATS_COUNTERS(MI_STATS_ROW)
+#undef MI_STATS_ROW
+}
+
+static mi_chunkbin_t mi_kind_of(unsigned stat_bin) {
+  if (stat_bin == MI_STAT_BIN_HUGE || stat_bin == MI_STAT_BIN_ZERO_SIZE) {
+    return stat_bin == MI_STAT_BIN_HUGE ? MI_CBIN_HUGE : MI_CBIN_OTHER;
+  }
+  const size_t size = _mi_stat_bin_size(stat_bin);
+  return size <= MI_SMALL_BLOCK_MAX ? MI_CBIN_SMALL : size <= MI_MEDIUM_BLOCK_MAX ? MI_CBIN_MEDIUM
+                                                                                  : MI_CBIN_LARGE;
+}
+
+// A kind's pages are those of its bins. At once there were at least as many as of any bin, and as there are.
+static void mi_fill_kinds(mi_stats_t* stats, _Atomic(int64_t) peaks[MI_CBIN_COUNT]) {
+  for (unsigned i = 0; i < MI_STAT_BINS; i++) {
+    mi_stat_count_t* const kind = &stats->chunk_bins[mi_kind_of(i)];
+    kind->current += stats->page_bins[i].current;
+    kind->total += stats->page_bins[i].total;
+    kind->peak = kind->peak < stats->page_bins[i].peak ? stats->page_bins[i].peak : kind->peak;
+  }
+  for (unsigned i = 0; i < MI_CBIN_COUNT; i++) {
+    mi_stat_count_t* const kind = &stats->chunk_bins[i];
+    _mi_stat_raise(&peaks[i], kind->peak < kind->current ? kind->current : kind->peak);
+    kind->peak = mi_atomic_load_relaxed(&peaks[i]);
+    kind->total = kind->total < kind->peak ? kind->peak : kind->total;
+  }
+}
+
+void _mi_stats_fill_counts(mi_stats_t* stats, mi_heap_counts_t* counts) {
+#define MI_STATS_ROW(field, unit, label) stats->field = _mi_stat_view(&counts->field);
+  MI_STATS_HEAP_COUNTS(MI_STATS_ROW)
+#undef MI_STATS_ROW
+#define MI_STATS_ROW(field, unit, label) stats->field.total = _mi_counter_view(&counts->field);
+  MI_STATS_HEAP_COUNTERS(MI_STATS_ROW)
+#undef MI_STATS_ROW
+  stats->malloc_huge = _mi_stat_view(&counts->malloc_huge);
+  stats->malloc_huge_count.total = _mi_counter_view(&counts->malloc_huge_count);
+  for (size_t i = 0; i < MI_STAT_BINS; i++) {
+    stats->page_bins[i] = _mi_stat_view(&counts->page_bins[i]);
+  }
+  mi_fill_kinds(stats, counts->kind_peaks);
 }
 
 int64_t _mi_stats_elapsed_ms(void) {
@@ -49,44 +107,13 @@ int64_t _mi_stats_elapsed_ms(void) {
   return now > start ? now - start : 0;
 }
 
-// Shown in KiB, rounded up, so that a table has one unit a row and a byte too much is not lost.
-static long long mi_stat_shown(int64_t n, mi_stat_unit_t unit) {
-  return unit == MI_STAT_BYTES ? (n + 1023) / 1024 : n;
-}
-
-static void mi_stat_print(mi_output_fun* out, void* arg, const mi_stat_t* stat, mi_stat_unit_t unit,
-                          const char* label) {
-  const mi_stat_view_t view = _mi_stat_view(stat);
-  _mi_log_print_to(out, arg, "%20s : %14lld %14lld %14lld %s\n", label, mi_stat_shown(view.peak, unit),
-                   mi_stat_shown(view.total, unit), mi_stat_shown(view.current, unit),
-                   unit == MI_STAT_BYTES ? "KiB" : "-");
-}
-
-static void mi_counter_print(mi_output_fun* out, void* arg, const mi_counter_t* counter, mi_stat_unit_t unit,
-                             const char* label) {
-  _mi_log_print_to(out, arg, "%20s : %14s %14lld %14s %s\n", label, "", mi_stat_shown(_mi_counter_view(counter), unit),
-                   "", unit == MI_STAT_BYTES ? "KiB" : "-");
-}
-
-void _mi_stats_print(mi_output_fun* out, void* arg) {
-  _mi_log_print_to(out, arg, "%20s   %14s %14s %14s %s\n", "", "peak", "total", "current", "unit");
-#define MI_STATS_ROW(field, unit, label) mi_stat_print(out, arg, &_mi_stats.field, MI_STAT_##unit, label);
-  MI_STATS_COUNTS(MI_STATS_ROW)
-#undef MI_STATS_ROW
-#define MI_STATS_ROW(field, unit, label) mi_counter_print(out, arg, &_mi_stats.field, MI_STAT_##unit, label);
-  MI_STATS_COUNTERS(MI_STATS_ROW)
-#undef MI_STATS_ROW
-  _mi_stats_print_process(out, arg);
-}
-
-void _mi_stats_print_process(mi_output_fun* out, void* arg) {
+mi_stats_process_t _mi_stats_process(void) {
   mi_prim_process_info_t info;
   _mi_prim_process_info(&info);
-  const long long elapsed = _mi_stats_elapsed_ms();
-  _mi_log_print_to(out, arg,
-                   "%20s : elapsed %lld.%03lld s, user %lld.%03lld s, system %lld.%03lld s, resident %zu KiB, "
-                   "peak %zu KiB, page faults %zu\n",
-                   "process", elapsed / 1000, elapsed % 1000, (long long)info.user_ms / 1000,
-                   (long long)info.user_ms % 1000, (long long)info.system_ms / 1000, (long long)info.system_ms % 1000,
-                   info.current_rss / 1024, info.peak_rss / 1024, info.page_faults);
+  return (mi_stats_process_t){.elapsed_ms = _mi_stats_elapsed_ms(),
+                              .user_ms = info.user_ms,
+                              .system_ms = info.system_ms,
+                              .page_faults = (int64_t)info.page_faults,
+                              .rss = (int64_t)info.current_rss,
+                              .rss_peak = (int64_t)info.peak_rss};
 }

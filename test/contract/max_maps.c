@@ -127,8 +127,8 @@ extern void* mi_heap_malloc(mi_heap_t* heap, size_t n) __attribute__((weak));
 extern void mi_stats_print_out(void (*out)(const char* text, void* arg), void* arg) __attribute__((weak));
 
 static void find_skipped(const char* text, void* arg) {
-  const char* at = strstr(text, "guards skipped :");
-  if (at != NULL) *(long*)arg = strtol(at + 16, NULL, 10);
+  const char* at = strstr(text, "guards skipped:");
+  if (at != NULL) *(long*)arg = strtol(at + 15, NULL, 10);
 }
 
 static long guards_skipped(void) {

@@ -40,6 +40,8 @@ enum {
   MI_HAS_ZERO_SIZE = 0,
   // A violation aborts the process (0: it is reported and the call ignored). MIMALLOC_ON_VIOLATION overrides it.
   MI_VIOLATION_ABORTS = 1,
+  // Statistics of blocks: 1 counted by pages, off the fast paths, 2 by each call, with the bytes that were asked for.
+  MI_STATS_LEVEL = 1,
   // Which assertions run: 0 none, 1 cheap, 2 internal, 3 expensive.
   MI_ASSERT_LEVEL = 0,
 };
