@@ -65,6 +65,16 @@ INSTRUMENTED = [
         tags = ["sanitized"],
     ),
     _variant(
+        "mimalloc_strict_tsan_check",
+        "strict_tsan",
+        "mimalloc-strict",
+        "strict",
+        shipped = False,
+        copts = ["-fsanitize=thread", "-Wno-unknown-warning-option", "-Wno-tsan", "-O1"],
+        linkopts = ["-fsanitize=thread"],
+        tags = ["sanitized"],
+    ),
+    _variant(
         "mimalloc_secure_ubsan_check",
         "secure_ubsan",
         "mimalloc-secure",

@@ -173,7 +173,10 @@ def mi_python_test(name, main, args = [], data = [], size = "small", **kwargs):
         **kwargs
     )
 
-def mi_rows_test(name, rows, programs, folder = None, plugin = None, args = [], variants = VARIANT_NAMES + ["glibc"], tags = [], size = "medium", **kwargs):
+# Rows have a time each; a machine may be so many times slower than one on which that is plenty.
+_SLOW = "3"
+
+def mi_rows_test(name, rows, programs, folder = None, plugin = None, args = [], variants = VARIANT_NAMES + ["glibc"], tags = [], size = "medium", timeout = "long", **kwargs):
     """A table of rows for test/lib/run_rows.py, one test a variant.
 
     Args:
@@ -186,13 +189,14 @@ def mi_rows_test(name, rows, programs, folder = None, plugin = None, args = [], 
       variants: short names, and `glibc` for the rows that run without a preload
       tags: of the tests
       size: of the tests
+      timeout: of the tests
       **kwargs: handed on to the test rule
     """
     tests = []
     for short in variants:
         ours = short != "glibc"
         data = [rows] + programs
-        options = ["--rows", "$(rootpath %s)" % rows, "--bin", folder or native.package_name(), "--variant", short] + args
+        options = ["--rows", "$(rootpath %s)" % rows, "--bin", folder or native.package_name(), "--variant", short, "--slow", _SLOW] + args
         if ours:
             library = "//:%s_soname" % variant(short).name
             data += [library, "//:" + variant(short).name]
@@ -206,6 +210,7 @@ def mi_rows_test(name, rows, programs, folder = None, plugin = None, args = [], 
         mi_python_test(
             name = test,
             size = size,
+            timeout = timeout,
             main = "//test/lib:run_rows.py",
             args = options,
             data = data,

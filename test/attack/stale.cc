@@ -168,7 +168,8 @@ int main(int argc, char** argv) {
     free(right);
     free(p);
     wait_for_purge();
-    const size_t larger = size * 3 + 48;
+    // Of units of memory as large as those that were given back, so that it comes to lie in them.
+    const size_t larger = size > 16384 && size < 65536 ? size * 3 / 2 : size * 3 + 48;
     char* other[64];
     for (char*& o : other) o = attack_get(larger);
     // A stale pointer into a new block, where there is one; the start of a live block is what no allocator can tell.

@@ -76,7 +76,7 @@ static void mi_lock_test_bounded(void* arg) {
   _mi_lock_release(&lock);
 }
 
-MI_TEST(bounded) { MI_CHECK_IN_CHILD(&mi_lock_test_bounded, NULL, 2000); }
+MI_TEST(bounded) { MI_CHECK_IN_CHILD(&mi_lock_test_bounded, NULL, 20000); }
 
 static _Atomic(int) mi_lock_test_entered;
 

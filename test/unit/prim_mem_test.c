@@ -281,7 +281,7 @@ MI_TEST(wipe_on_fork) {
   uint8_t* const p = reserve(2 * page(), true);
   mi_test_fill(p, 2 * page(), 15);
   _mi_prim_wipe_on_fork(p, page());
-  MI_CHECK_IN_CHILD(check_wiped, p, 5000);
+  MI_CHECK_IN_CHILD(check_wiped, p, 20000);
   MI_CHECK(mi_test_filled(p, 2 * page(), 15));
   OK(_mi_prim_release(p, 2 * page()));
 }
