@@ -17,13 +17,13 @@ enum {
 };
 
 typedef struct mi_quarantine_s {
-  int32_t ready;    // entries of the queue that may be taken; below 0 as long as it is too short for any
-  uint32_t drawn;   // of `draws`, not used yet
-  uint32_t head;    // the slot of the queue where the next goes
-  uint32_t tail;    // the one of its oldest entry
-  uint32_t half;    // slots of the random part, which come first: 0 or a power of two
-  uint32_t slots;   // of both parts
-  int32_t limit;    // so many may be ready
+  int32_t ready;   // entries of the queue that may be taken; below 0 as long as it is too short for any
+  uint32_t drawn;  // of `draws`, not used yet
+  uint32_t head;   // the slot of the queue where the next goes
+  uint32_t tail;   // the one of its oldest entry
+  uint32_t half;   // slots of the random part, which come first: 0 or a power of two
+  uint32_t slots;  // of both parts
+  int32_t limit;   // so many may be ready
   uint8_t draws[MI_QUARANTINE_DRAWS];
   uintptr_t entries[];
 } mi_quarantine_t;

@@ -36,7 +36,8 @@ mi_inline void* _mi_alloc_beyond(size_t size, bool zero, mi_family_t family) {
                                                   : _mi_alloc_slow(size);
 }
 
-// Where blocks wait: allocates a small size when none has waited long enough; or the one that has cannot be handed out here.
+// Where blocks wait: allocates a small size from this thread's theap when none has waited long enough, or the one that has
+// cannot be handed out here. Another thread may disarm this one at any moment, so they go by what only this one changes.
 mi_noinline void* _mi_alloc_listed(size_t size, bool zero, mi_family_t family);
 mi_noinline void* _mi_alloc_not_ready(size_t size, bool zero, mi_family_t family);
 

@@ -55,8 +55,7 @@ void* _mi_alloc_slow_as(size_t size, bool zero, mi_family_t family) {
 }
 
 void* _mi_alloc_listed(size_t size, bool zero, mi_family_t family) {
-  mi_theap_t* const theap = _mi_thread_theap();
-  mi_page_t* const page = theap->direct[_mi_direct_entry(size)];
+  mi_page_t* const page = _mi_tls.own->direct[_mi_direct_entry(size)];
   void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
   if (mi_likely(p != NULL)) {
     return _mi_block_hand_out(page, p, size, zero, page->free_is_zero);
@@ -65,10 +64,10 @@ void* _mi_alloc_listed(size_t size, bool zero, mi_family_t family) {
 }
 
 void* _mi_alloc_not_ready(size_t size, bool zero, mi_family_t family) {
-  mi_theap_t* const theap = _mi_thread_theap();
+  mi_theap_t* const theap = _mi_tls.own;
   _mi_quarantine_skip(theap, theap->direct_quarantines[_mi_direct_entry(size)]);
-  // The thread may have been disarmed.
-  return _mi_thread_theap() != NULL ? _mi_alloc_listed(size, zero, family) : _mi_alloc_beyond(size, zero, family);
+  // A page that became empty by that has disarmed the thread.
+  return mi_likely(_mi_thread_theap() != NULL) ? _mi_alloc_listed(size, zero, family) : _mi_alloc_beyond(size, zero, family);
 }
 
 void* _mi_alloc_zero_slow(size_t size) {

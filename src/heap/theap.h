@@ -16,7 +16,7 @@ enum { MI_DIRECT_ENTRIES = MI_DIRECT_SIZE_MAX / MI_BLOCK_ALIGN + 1,
        MI_THEAP_RECENT = 16 };
 
 struct mi_theap_s {
-  mi_page_t* direct[MI_DIRECT_ENTRIES];  // by request size in units of MI_BLOCK_ALIGN: the first page of its class
+  mi_page_t* direct[MI_DIRECT_ENTRIES];                    // by request size in units of MI_BLOCK_ALIGN: the first page of its class
   mi_quarantine_t* direct_quarantines[MI_DIRECT_ENTRIES];  // likewise
   uintptr_t tid;
   _Atomic(mi_heap_t*) heap;  // NULL once the heap was destroyed
@@ -32,10 +32,10 @@ struct mi_theap_s {
   uint32_t watched;     // where blocks wait: so many frees look whether something is due by now
   mi_page_queue_t queues[MI_BIN_COUNT];
   mi_random_t random;
-  mi_shuffle_t order;         // for orders and choices, from a few numbers of `random`
-  uint32_t order_uses;        // left before `order` is seeded anew
-  uint32_t order_generation;  // of the random numbers that `order` is from
-  uint32_t key_generation;    // of the random numbers that the keys of all pages were brought up to
+  mi_shuffle_t order;                          // for orders and choices, from a few numbers of `random`
+  uint32_t order_uses;                         // left before `order` is seeded anew
+  uint32_t order_generation;                   // of the random numbers that `order` is from
+  uint32_t key_generation;                     // of the random numbers that the keys of all pages were brought up to
   mi_quarantine_t* quarantines[MI_BIN_COUNT];  // of the classes, made at the first free
   mi_theap_t* recent[MI_THEAP_RECENT];         // of a thread's first theap: theaps found lately, by the ids of their heaps
 };
