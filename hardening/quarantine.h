@@ -35,7 +35,7 @@ mi_inline size_t _mi_hard_quarantine_bound(size_t block_size, size_t max_blocks,
 }
 
 // How many may be ready besides.
-mi_inline size_t mi_quarantine_limit(size_t bound) { return bound / 4; }
+mi_inline size_t mi_quarantine_limit(size_t bound) { return bound / 2; }
 
 // The queue holds what waits, what is ready, and one more until somebody is taken out.
 mi_inline size_t mi_quarantine_slots(size_t bound) { return _mi_max(bound, 2) + mi_quarantine_limit(bound) + (bound > 1); }

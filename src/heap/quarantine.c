@@ -9,7 +9,7 @@
 #include "src/sys/options.h"
 #include "src/sys/report.h"
 
-_Static_assert(sizeof(mi_quarantine_t) + 5 * MI_QUARANTINE_BLOCKS_MAX / 4 * sizeof(uintptr_t) + 2 * sizeof(uintptr_t) <= MI_META_SIZE_MAX,
+_Static_assert(sizeof(mi_quarantine_t) + (3 * MI_QUARANTINE_BLOCKS_MAX / 2 + 1) * sizeof(uintptr_t) <= MI_META_SIZE_MAX,
                "the slots of a class must fit an object of the metadata");
 
 // Of classes that have none yet, and of those whose blocks do not wait. Nothing is ready in them, and no place drawn, so that

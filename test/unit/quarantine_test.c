@@ -67,7 +67,7 @@ static void mi_quarantine_test_pass(size_t bound, uint64_t taken) {
   for (uintptr_t n = 1; n <= MANY; n++) {
     bool fits = mi_quarantine_test_put(q, n, mi_test_random(&seed) >> 7);
     inside++;
-    MI_CHECK(inside <= bound + bound / 4 + 1);
+    MI_CHECK(inside <= bound + bound / 2 + 1);
     for (bool wanted = mi_test_random(&seed) % 8 < taken; q->ready > 0 && (wanted || !fits); wanted = false) {
       fits = fits || q->ready <= q->limit / 2 + 1;
       const uintptr_t left = mi_quarantine_test_take(q);
