@@ -117,31 +117,22 @@ mi_inline bool mi_padding_long_is_right(const uint8_t* trailer, size_t slack) {
   return bad == 0;
 }
 
-// Whether the padding before a trailer is right and short, in a block of `room` bytes before that. False says only that it is
-// to be looked at closely. May read bytes of the request, so not while the program uses the block.
-mi_inline bool _mi_hard_padding_is_short(const uint8_t* trailer, size_t room, const mi_padding_key_t* key) {
+// Whether the padding before a trailer is right, in a block of `room` bytes before that. May read bytes of the request, so
+// not while the program uses the block.
+mi_inline bool _mi_hard_padding_is_right(const uint8_t* trailer, size_t room, const mi_padding_key_t* key) {
   const uint64_t x = _mi_hard_padding_load(trailer) ^ mi_padding_canary((uintptr_t)trailer, key);
   const uint64_t slack = x >> MI_PADDING_SLACK_SHIFT;
-  if (mi_unlikely(slack > MI_PADDING_SHORT) || mi_unlikely((x & MI_PADDING_LOW_MASK) != 0)) {
+  // A slack that fits has no bit of the canary above it.
+  if (mi_unlikely((x & MI_PADDING_LOW_MASK) != 0)) {
     return false;
+  }
+  if (mi_unlikely(slack > MI_PADDING_SHORT)) {
+    return slack <= room && mi_padding_long_is_right(trailer, (size_t)slack);
   }
   if (mi_unlikely(room < MI_PADDING_SHORT)) {
     return slack <= room && mi_padding_short_bad(trailer, slack, 8) == 0;
   }
   return mi_likely((mi_padding_short_bad(trailer, slack, 16) | mi_padding_short_bad(trailer, slack, 8)) == 0);
-}
-
-// The same for a slack of any length; false if something is wrong.
-mi_inline bool _mi_hard_padding_is_right(const uint8_t* trailer, size_t room, const mi_padding_key_t* key) {
-  size_t slack;
-  uint64_t difference;
-  if (!_mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, room, key, &slack, &difference)) {
-    return false;
-  }
-  if (slack > MI_PADDING_SHORT) {
-    return mi_padding_long_is_right(trailer, slack);
-  }
-  return mi_padding_short_bad(trailer, slack, 8) == 0 && (room < MI_PADDING_SHORT || mi_padding_short_bad(trailer, slack, 16) == 0);
 }
 
 // Whether `word`, as found at `trailer`, is one.

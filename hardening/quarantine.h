@@ -12,7 +12,7 @@
 enum {
   MI_QUARANTINE_BLOCKS_MAX = 1024,
   // Places that are drawn in advance, a byte each. A random part that is too large for bytes has each drawn when it is needed.
-  MI_QUARANTINE_DRAWS = 36,
+  MI_QUARANTINE_DRAWS = 32,
   MI_QUARANTINE_DRAWN_MAX = 256,
 };
 

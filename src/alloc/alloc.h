@@ -36,8 +36,8 @@ mi_inline void* _mi_alloc_beyond(size_t size, bool zero, mi_family_t family) {
                                                   : _mi_alloc_slow(size);
 }
 
-// Where blocks wait: allocates a small size from this thread's theap when none has waited long enough, or the one that has
-// cannot be handed out here. Another thread may disarm this one at any moment, so they go by what only this one changes.
+// Where blocks wait: allocates a small size when none has waited long enough, or the one that has cannot be handed out here.
+// Another thread may have disarmed this one since it was found to be armed.
 mi_noinline void* _mi_alloc_listed(size_t size, bool zero, mi_family_t family);
 mi_noinline void* _mi_alloc_not_ready(size_t size, bool zero, mi_family_t family);
 
@@ -53,7 +53,7 @@ mi_inline void* mi_alloc_again(mi_theap_t* theap, size_t size, bool zero, mi_fam
   mi_page_t* page;
   mi_block_t* block;
   return mi_likely(_mi_quarantine_take(theap, quarantine, (uint8_t)family, &page, &block))
-      ? _mi_block_prepare_again(page, block, size, zero)
+      ? _mi_block_prepare_usual(page, block, size, zero, false)
       : _mi_alloc_not_ready(size, zero, family);
 }
 

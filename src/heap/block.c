@@ -156,8 +156,8 @@ void* _mi_block_pad_long(mi_page_t* page, mi_block_t* block, size_t slack) {
   return block;
 }
 
-void* _mi_block_prepare_odd(mi_page_t* page, mi_block_t* block, size_t request, bool zero) {
-  return mi_block_prepare(page, block, request, zero, false, false);
+void* _mi_block_prepare_odd(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool has_link) {
+  return mi_block_prepare(page, block, request, zero, false, has_link);
 }
 
 void _mi_block_prepare_fresh(uint8_t* start, size_t size, bool* is_zero) {

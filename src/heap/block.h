@@ -43,18 +43,20 @@ mi_inline uint8_t* _mi_block_trailer(const mi_page_t* page, const void* block) {
   return (uint8_t*)(uintptr_t)block + page->block_size - MI_PADDING_SIZE;
 }
 
-// A block that comes from a quarantine, and so has no link, is handed out: where it is not as it should be, or as most are;
-// and where it is, but has more slack than most.
-mi_noinline void* _mi_block_prepare_odd(mi_page_t* page, mi_block_t* block, size_t request, bool zero);
+// A block is handed out that is not as it should be, or as most are; and one that is, but has more slack than most.
+mi_noinline void* _mi_block_prepare_odd(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool has_link);
 mi_noinline void* _mi_block_pad_long(mi_page_t* page, mi_block_t* block, size_t slack);
 
-// The same for any.
-mi_inline void* _mi_block_prepare_again(mi_page_t* page, mi_block_t* block, size_t request, bool zero) {
+// The same as _mi_block_hand_out for a block that was used before, or is small. One that comes from a quarantine has no link.
+mi_inline void* _mi_block_prepare_usual(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool has_link) {
   const size_t room = page->block_size - MI_PADDING_SIZE;
   const size_t slack = room - request;
   if (!MI_HAS_ZERO_ON_FREE || !MI_HAS_PADDING || mi_unlikely(room < MI_PADDING_SHORT) ||
-      mi_unlikely(!_mi_hard_fill_is(block, page->block_size, 0, false))) {
-    return _mi_block_prepare_odd(page, block, request, zero);
+      mi_unlikely(!_mi_hard_fill_is(block, page->block_size, 0, has_link))) {
+    return _mi_block_prepare_odd(page, block, request, zero, has_link);
+  }
+  if (has_link) {
+    block->link = 0;
   }
   if (mi_unlikely(slack > MI_PADDING_SHORT)) {
     return _mi_block_pad_long(page, block, slack);
@@ -163,7 +165,7 @@ mi_inline void _mi_quarantine_put(mi_theap_t* theap, mi_page_t* page, mi_block_t
 // Whether the end of a block, which was live at `index` until now, and what lies before it are as they mostly are. If not
 // they may be right all the same. A trailer that is right needs no look at whether its block lives.
 mi_inline bool mi_block_is_plain(const mi_page_t* page, const uint8_t* block, uint64_t index) {
-  if (!_mi_hard_padding_is_short(_mi_block_trailer(page, block), page->block_size - MI_PADDING_SIZE, &page->canary_key)) {
+  if (!_mi_hard_padding_is_right(_mi_block_trailer(page, block), page->block_size - MI_PADDING_SIZE, &page->canary_key)) {
     return false;
   }
   if (!MI_HAS_LIVE_BITS || mi_unlikely(block == page->start)) {

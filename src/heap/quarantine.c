@@ -54,12 +54,10 @@ static mi_quarantine_t* mi_quarantine_make(mi_theap_t* theap, const mi_page_t* p
 
 // Draws places in the random part in advance; its size is a power of two that bytes hold.
 static void mi_quarantine_draw(mi_theap_t* theap, mi_quarantine_t* quarantine) {
-  const unsigned bits = _mi_bits_log2_64(quarantine->half);
-  for (size_t i = 0; i < MI_QUARANTINE_DRAWS;) {
-    uint64_t random = _mi_random_next(&theap->random);
-    for (unsigned left = 64; i < MI_QUARANTINE_DRAWS && left >= bits; left -= bits, random >>= bits) {
-      quarantine->draws[i++] = (uint8_t)(random & (quarantine->half - 1));
-    }
+  const uint64_t mask = (quarantine->half - 1) * UINT64_C(0x0101010101010101);
+  for (size_t i = 0; i < MI_QUARANTINE_DRAWS; i += sizeof(uint64_t)) {
+    const uint64_t random = _mi_random_next(&theap->random) & mask;
+    __builtin_memcpy(&quarantine->draws[i], &random, sizeof(random));
   }
   quarantine->drawn = MI_QUARANTINE_DRAWS;
 }
@@ -110,6 +108,7 @@ void _mi_quarantine_drain(mi_theap_t* theap, mi_quarantine_t* quarantine) {
   while (quarantine->ready > kept) {
     const uintptr_t entry = _mi_hard_quarantine_first(quarantine);
     _mi_hard_quarantine_drop(quarantine);
+    __builtin_prefetch((const void*)_mi_hard_quarantine_first(quarantine), 1);
     mi_quarantine_leave(theap->tid, entry);
   }
 }
