@@ -39,17 +39,22 @@ mi_inline void mi_padding_put(uint8_t* p, uint64_t word) {
   __builtin_memcpy(p, &word, sizeof(word));
 }
 
-// What the slack at `trailer` is combined with: 56 bits of the key and the place. Two multiplications, one of them by the
-// key, so that a canary that is read does not give the key away by arithmetic that undoes itself.
-mi_inline uint64_t mi_padding_canary(uintptr_t trailer, uint64_t key) {
-  uint64_t x = ((uint64_t)trailer ^ key) * UINT64_C(0x9e3779b97f4a7c15);
-  x ^= x >> 32;
-  x *= key | 1;
-  x ^= x >> 29;
-  return x & ~UINT64_C(0xff);
+// The secret of a page.
+typedef struct mi_padding_key_s {
+  uint64_t place;   // mixed with the place
+  uint64_t factor;  // odd
+} mi_padding_key_t;
+
+// A key from two random words.
+mi_inline mi_padding_key_t _mi_hard_padding_key(uint64_t a, uint64_t b) { return (mi_padding_key_t){a, b | 1}; }
+
+// What the slack at `trailer` is combined with: 56 bits of the key and the place. Both halves of the product, so that neither
+// the factor nor the sum can be divided out of canaries that are read.
+mi_inline uint64_t mi_padding_canary(uintptr_t trailer, const mi_padding_key_t* key) {
+  return _mi_bits_mul_fold((uint64_t)trailer ^ key->place, key->factor) & ~UINT64_C(0xff);
 }
 
-mi_inline uint64_t _mi_hard_padding_encode(uintptr_t trailer, size_t slack, uint64_t key) {
+mi_inline uint64_t _mi_hard_padding_encode(uintptr_t trailer, size_t slack, const mi_padding_key_t* key) {
   return mi_padding_canary(trailer, key) ^ ((uint64_t)slack << MI_PADDING_SLACK_SHIFT);
 }
 
@@ -64,21 +69,91 @@ mi_inline void _mi_hard_padding_store(uint8_t* trailer, uint64_t word) {
 
 // Whether `word`, as found at `trailer`, is a trailer of a slack of at most `limit`. *difference: of what was found to one
 // without slack; its bits outside of the slack tell where a bad one is bad.
-mi_inline bool _mi_hard_padding_decode(uint64_t word, uintptr_t trailer, size_t limit, uint64_t key, size_t* slack,
-                                       uint64_t* difference) {
+mi_inline bool _mi_hard_padding_decode(uint64_t word, uintptr_t trailer, size_t limit, const mi_padding_key_t* key,
+                                       size_t* slack, uint64_t* difference) {
   const uint64_t x = word ^ mi_padding_canary(trailer, key);
   *difference = x;
   *slack = (size_t)((x >> MI_PADDING_SLACK_SHIFT) & ((UINT64_C(1) << MI_PADDING_SLACK_BITS) - 1));
   return mi_likely((x & (MI_PADDING_LOW_MASK | MI_PADDING_HIGH_MASK)) == 0 && *slack <= limit);
 }
 
+// The slack of most blocks is short: not longer than the step of the small classes.
+enum { MI_PADDING_SHORT = 16 };
+
+// For the last 16 bytes before the trailer of a block with a short slack, from the slack-th byte of both on: which of them
+// are slack, and what they hold: zeroes for the request's part, the zero behind it and the pattern.
+static const struct {
+  uint8_t is_slack[2 * MI_PADDING_SHORT];
+  uint8_t bytes[2 * MI_PADDING_SHORT];
+} mi_padding_short = {
+    {[16] = 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+    {[16] = 0, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7, 0xa7},
+};
+
+// A word as it stands in memory.
+mi_inline uint64_t mi_padding_raw(const uint8_t* p) {
+  uint64_t word;
+  __builtin_memcpy(&word, p, sizeof(word));
+  return word;
+}
+
+// The bits of the word at trailer - back, 8 or 16, that are slack and wrong.
+mi_inline uint64_t mi_padding_short_bad(const uint8_t* trailer, uint64_t slack, size_t back) {
+  const size_t at = (size_t)slack + MI_PADDING_SHORT - back;
+  return (mi_padding_raw(trailer - back) ^ mi_padding_raw(&mi_padding_short.bytes[at])) & mi_padding_raw(&mi_padding_short.is_slack[at]);
+}
+
+mi_inline uint64_t mi_padding_odd(const uint8_t* p) { return mi_padding_raw(p) ^ MI_PADDING_PATTERN; }
+
+// Whether a slack that is not short is right.
+mi_inline bool mi_padding_long_is_right(const uint8_t* trailer, size_t slack) {
+  const uint8_t* const start = trailer - slack;
+  uint64_t bad = mi_padding_get(start) ^ (MI_PADDING_PATTERN & ~UINT64_C(0xff));
+  // Whole words, of which the last two may overlap others.
+  bad |= mi_padding_odd(start + 8) | mi_padding_odd(trailer - 16) | mi_padding_odd(trailer - 8);
+  for (const uint8_t* p = start + 16; p < trailer - 16; p += 16) {
+    bad |= mi_padding_odd(p) | mi_padding_odd(p + 8);
+  }
+  return bad == 0;
+}
+
+// Whether the padding before a trailer is right, in a block of `room` bytes before that. May read bytes of the request, so
+// not while the program uses the block.
+mi_inline bool _mi_hard_padding_is_right(const uint8_t* trailer, size_t room, const mi_padding_key_t* key) {
+  const uint64_t x = _mi_hard_padding_load(trailer) ^ mi_padding_canary((uintptr_t)trailer, key);
+  const uint64_t slack = x >> MI_PADDING_SLACK_SHIFT;
+  // A slack that fits has no bit of the canary above it.
+  if (mi_unlikely((x & MI_PADDING_LOW_MASK) != 0)) {
+    return false;
+  }
+  if (mi_unlikely(slack > MI_PADDING_SHORT)) {
+    return slack <= room && mi_padding_long_is_right(trailer, (size_t)slack);
+  }
+  if (mi_unlikely(room < MI_PADDING_SHORT)) {
+    return slack <= room && mi_padding_short_bad(trailer, slack, 8) == 0;
+  }
+  return mi_likely((mi_padding_short_bad(trailer, slack, 16) | mi_padding_short_bad(trailer, slack, 8)) == 0);
+}
+
+// Whether `word`, as found at `trailer`, is one.
+mi_inline bool _mi_hard_padding_is_trailer(const uint8_t* trailer, uint64_t word, size_t room, const mi_padding_key_t* key) {
+  const uint64_t x = word ^ mi_padding_canary((uintptr_t)trailer, key);
+  return mi_likely((x & MI_PADDING_LOW_MASK) == 0) && mi_likely(x >> MI_PADDING_SLACK_SHIFT <= room);
+}
+
 // Writes the padding of a block that nobody else looks at yet. Words may run into the trailer, which comes last.
-mi_inline void _mi_hard_padding_write(uint8_t* trailer, size_t slack, uint64_t key) {
+mi_inline void _mi_hard_padding_write(uint8_t* trailer, size_t slack, const mi_padding_key_t* key) {
   uint8_t* p = trailer - slack;
   mi_padding_put(p, MI_PADDING_PATTERN & ~UINT64_C(0xff));
   for (p += 8; mi_unlikely(p < trailer); p += 8) {
     mi_padding_put(p, MI_PADDING_PATTERN);
   }
+  _mi_hard_padding_store(trailer, _mi_hard_padding_encode((uintptr_t)trailer, slack, key));
+}
+
+// The same for a short slack in a block that holds zeroes and has at least MI_PADDING_SHORT bytes before its trailer.
+mi_inline void _mi_hard_padding_write_short(uint8_t* trailer, size_t slack, const mi_padding_key_t* key) {
+  __builtin_memcpy(trailer - MI_PADDING_SHORT, &mi_padding_short.bytes[slack], MI_PADDING_SHORT);
   _mi_hard_padding_store(trailer, _mi_hard_padding_encode((uintptr_t)trailer, slack, key));
 }
 
@@ -91,7 +166,7 @@ mi_inline void _mi_hard_padding_fill(uint8_t* end, size_t slack) {
 }
 
 // The same as write for a block in use, whose trailer others may read meanwhile: it is right all the time.
-mi_inline void _mi_hard_padding_rewrite(uint8_t* trailer, size_t slack, uint64_t key) {
+mi_inline void _mi_hard_padding_rewrite(uint8_t* trailer, size_t slack, const mi_padding_key_t* key) {
   _mi_hard_padding_fill(trailer, slack);
   _mi_hard_padding_store(trailer, _mi_hard_padding_encode((uintptr_t)trailer, slack, key));
 }

@@ -1,49 +1,117 @@
-// Owns: the waiting room of freed blocks: a random part, from which a block comes out by chance, and a queue behind it.
+// Owns: the waiting room of freed blocks: a random part, from which a block comes out by chance, and a queue behind it, from
+// whose end blocks serve again.
 // May include: base.
 // Called by: heap.
-// Invariants: what goes in comes out exactly once; entries are opaque words that are not 0; both parts have as many slots,
-// a power of two, or there is one slot only, of the queue.
+// Invariants: what goes in comes out exactly once; entries are opaque words that are not 0. An entry waits in the random
+// part until a later one takes its place, and then until as many others have followed it into the queue as the random part
+// has slots: then it is ready. Without a random part one other has to follow.
 #pragma once
 
 #include "src/base/bits.h"
 
+enum {
+  MI_QUARANTINE_BLOCKS_MAX = 1024,
+  // Places that are drawn in advance, a byte each. A random part that is too large for bytes has each drawn when it is needed.
+  MI_QUARANTINE_DRAWS = 32,
+  MI_QUARANTINE_DRAWN_MAX = 256,
+};
+
 typedef struct mi_quarantine_s {
-  uint32_t half;      // slots of each part; 0: the queue has one slot and there is no random part
-  uint32_t next;      // of the queue
-  uintptr_t slots[];  // the random part, then the queue
+  int32_t ready;   // entries of the queue that may be taken; below 0 as long as it is too short for any
+  uint32_t drawn;  // of `draws`, not used yet
+  uint32_t head;   // the slot of the queue where the next goes
+  uint32_t tail;   // the one of its oldest entry
+  uint32_t half;   // slots of the random part, which come first: 0 or a power of two
+  uint32_t slots;  // of both parts
+  int32_t limit;   // so many may be ready
+  uint8_t draws[MI_QUARANTINE_DRAWS];
+  uintptr_t entries[];
 } mi_quarantine_t;
 
-enum { MI_QUARANTINE_BLOCKS_MAX = 1024 };
-
-// How many slots a class of blocks of `block_size` bytes gets within both bounds: 0, 1 or a power of two.
-mi_inline size_t _mi_hard_quarantine_slots(size_t block_size, size_t max_blocks, size_t max_bytes) {
-  const size_t slots = _mi_min(_mi_min(max_blocks, MI_QUARANTINE_BLOCKS_MAX), max_bytes / block_size);
-  return slots == 0 ? 0 : (size_t)1 << _mi_bits_log2_64(slots);
+// How many entries of blocks of `block_size` bytes wait at most, within both bounds: 0, 1 or a power of two.
+mi_inline size_t _mi_hard_quarantine_bound(size_t block_size, size_t max_blocks, size_t max_bytes) {
+  const size_t bound = _mi_min(_mi_min(max_blocks, MI_QUARANTINE_BLOCKS_MAX), max_bytes / block_size);
+  return bound == 0 ? 0 : (size_t)1 << _mi_bits_log2_64(bound);
 }
 
-mi_inline size_t _mi_hard_quarantine_size(size_t slots) { return sizeof(mi_quarantine_t) + slots * sizeof(uintptr_t); }
+// How many may be ready besides.
+mi_inline size_t mi_quarantine_limit(size_t bound) { return bound / 2; }
 
-mi_inline size_t _mi_hard_quarantine_count(const mi_quarantine_t* quarantine) {
+// The queue holds what waits, what is ready, and one more until somebody is taken out.
+mi_inline size_t mi_quarantine_slots(size_t bound) { return _mi_max(bound, 2) + mi_quarantine_limit(bound) + (bound > 1); }
+
+mi_inline size_t _mi_hard_quarantine_size(size_t bound) {
+  return sizeof(mi_quarantine_t) + mi_quarantine_slots(bound) * sizeof(uintptr_t);
+}
+
+// An empty one in memory that holds zeroes.
+mi_inline void _mi_hard_quarantine_init(mi_quarantine_t* quarantine, size_t bound) {
+  quarantine->half = (uint32_t)bound / 2;
+  quarantine->slots = (uint32_t)mi_quarantine_slots(bound);
+  quarantine->limit = (int32_t)mi_quarantine_limit(bound);
+  quarantine->ready = -(int32_t)_mi_max(quarantine->half, 1);
+  quarantine->head = quarantine->half;
+  quarantine->tail = quarantine->half;
+}
+
+// What it was initialised with.
+mi_inline size_t _mi_hard_quarantine_bound_of(const mi_quarantine_t* quarantine) {
   return quarantine->half == 0 ? 1 : 2 * (size_t)quarantine->half;
 }
 
-mi_inline uintptr_t mi_quarantine_swap(uintptr_t* slot, uintptr_t entry) {
-  const uintptr_t out = *slot;
-  *slot = entry;
-  return out;
+mi_inline uint32_t mi_quarantine_behind(const mi_quarantine_t* quarantine, uint32_t slot) {
+  return slot + 1 == quarantine->slots ? quarantine->half : slot + 1;
 }
 
-// Puts an entry in and returns the one that leaves for it, 0 when there was room. `random`: a number below `half`.
-mi_inline uintptr_t _mi_hard_quarantine_pass(mi_quarantine_t* quarantine, uintptr_t entry, uint32_t random) {
-  const uint32_t half = quarantine->half;
-  if (mi_unlikely(half == 0)) {
-    return mi_quarantine_swap(&quarantine->slots[0], entry);
-  }
-  const uintptr_t older = mi_quarantine_swap(&quarantine->slots[random], entry);
+mi_inline void mi_quarantine_push(mi_quarantine_t* quarantine, uintptr_t entry) {
+  const uint32_t head = quarantine->head;
+  quarantine->entries[head] = entry;
+  quarantine->head = mi_quarantine_behind(quarantine, head);
+  quarantine->ready++;
+}
+
+// Puts an entry in, at `place` of the random part, a number below `half`, if there is one. False: more are ready than may be,
+// and some have to be taken before the next is put in.
+mi_inline bool _mi_hard_quarantine_put(mi_quarantine_t* quarantine, uintptr_t entry, uint32_t place) {
+  const uintptr_t older = quarantine->entries[place];
+  quarantine->entries[place] = entry;
   if (mi_unlikely(older == 0)) {
-    return 0;
+    return true;
   }
-  const uint32_t next = quarantine->next;
-  quarantine->next = (next + 1) & (half - 1);
-  return mi_quarantine_swap(&quarantine->slots[half + next], older);
+  mi_quarantine_push(quarantine, older);
+  return mi_likely(quarantine->ready <= quarantine->limit);
+}
+
+mi_inline bool _mi_hard_quarantine_put_queued(mi_quarantine_t* quarantine, uintptr_t entry) {
+  mi_quarantine_push(quarantine, entry);
+  return quarantine->ready <= quarantine->limit;
+}
+
+// The entry that is to be taken next. Only if one is ready.
+mi_inline uintptr_t _mi_hard_quarantine_first(const mi_quarantine_t* quarantine) {
+  return quarantine->entries[quarantine->tail];
+}
+
+// Takes it.
+mi_inline void _mi_hard_quarantine_drop(mi_quarantine_t* quarantine) {
+  quarantine->tail = mi_quarantine_behind(quarantine, quarantine->tail);
+  quarantine->ready--;
+}
+
+// Takes any entry, whether it is ready or not; 0 when there is none. *slot: where in the random part to go on, 0 at first.
+mi_inline uintptr_t _mi_hard_quarantine_take_any(mi_quarantine_t* quarantine, uint32_t* slot) {
+  if (quarantine->ready > -(int32_t)_mi_max(quarantine->half, 1)) {
+    const uintptr_t entry = _mi_hard_quarantine_first(quarantine);
+    _mi_hard_quarantine_drop(quarantine);
+    return entry;
+  }
+  while (*slot < quarantine->half) {
+    const uint32_t i = (*slot)++;
+    const uintptr_t entry = quarantine->entries[i];
+    if (entry != 0) {
+      quarantine->entries[i] = 0;
+      return entry;
+    }
+  }
+  return 0;
 }

@@ -12,7 +12,7 @@
 // Everything the inline paths do not serve.
 mi_noinline void* _mi_alloc_slow(size_t size);
 mi_noinline void* _mi_alloc_zero_slow(size_t size);
-mi_noinline void* _mi_alloc_slow_as(size_t size, mi_family_t family);  // where origins are kept
+mi_noinline void* _mi_alloc_slow_as(size_t size, bool zero, mi_family_t family);  // where origins are kept
 mi_noinline void _mi_free_slow(void* p, mi_page_t* page);
 
 // Reports a free of an address in an owned page of this thread that is no live block.
@@ -29,35 +29,55 @@ mi_inline void* _mi_origin_mark(void* p, mi_family_t family, size_t align) {
   return p;
 }
 
-// Allocates `size` bytes from this thread's theap of the main heap, on behalf of a call of the family.
-mi_inline void* _mi_alloc_as(size_t size, mi_family_t family) {
-  mi_theap_t* const theap = _mi_thread_theap();
-  if (mi_likely(_mi_block_is_plain(size, MI_DIRECT_SIZE_MAX) && theap != NULL)) {
-    mi_page_t* const page = theap->direct[(size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
-    void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
-    if (mi_likely(p != NULL)) {
-      return _mi_block_hand_out(page, p, size, false, page->free_is_zero);
-    }
-  }
-  return MI_HAS_FAMILY && family != MI_FAMILY_ANY ? _mi_alloc_slow_as(size, family) : _mi_alloc_slow(size);
+// What is left of an allocation when a small size finds no block at once.
+mi_inline void* _mi_alloc_beyond(size_t size, bool zero, mi_family_t family) {
+  return MI_HAS_FAMILY && family != MI_FAMILY_ANY ? _mi_alloc_slow_as(size, zero, family)
+      : zero                                      ? _mi_alloc_zero_slow(size)
+                                                  : _mi_alloc_slow(size);
 }
 
+// Where blocks wait: allocates a small size when none has waited long enough, or the one that has cannot be handed out here.
+// Another thread may have disarmed this one since it was found to be armed.
+mi_noinline void* _mi_alloc_listed(size_t size, bool zero, mi_family_t family);
+mi_noinline void* _mi_alloc_not_ready(size_t size, bool zero, mi_family_t family);
+
+// The place of a request of a small size in a theap's direct tables.
+mi_inline size_t _mi_direct_entry(size_t size) { return (size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT; }
+
+// The same from what has waited. All exits are tail calls, so that no register is saved on the way that is usual.
+mi_inline void* mi_alloc_again(mi_theap_t* theap, size_t size, bool zero, mi_family_t family) {
+  mi_quarantine_t* const quarantine = theap->direct_quarantines[_mi_direct_entry(size)];
+  if (mi_unlikely(quarantine->ready <= 0)) {
+    return _mi_alloc_listed(size, zero, family);
+  }
+  mi_page_t* page;
+  mi_block_t* block;
+  return mi_likely(_mi_quarantine_take(theap, quarantine, (uint8_t)family, &page, &block))
+      ? _mi_block_prepare_usual(page, block, size, zero, false)
+      : _mi_alloc_not_ready(size, zero, family);
+}
+
+mi_inline void* mi_alloc_as(size_t size, bool zero, mi_family_t family) {
+  mi_theap_t* const theap = _mi_thread_theap();
+  if (mi_likely(_mi_block_is_plain(size, MI_DIRECT_SIZE_MAX) && theap != NULL)) {
+    if (MI_HAS_QUARANTINE) {
+      return mi_alloc_again(theap, size, zero, family);
+    }
+    mi_page_t* const page = theap->direct[_mi_direct_entry(size)];
+    void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
+    if (mi_likely(p != NULL)) {
+      return _mi_block_hand_out(page, p, size, zero, page->free_is_zero);
+    }
+  }
+  return _mi_alloc_beyond(size, zero, family);
+}
+
+// Allocates `size` bytes from this thread's theap of the main heap, on behalf of a call of the family.
+mi_inline void* _mi_alloc_as(size_t size, mi_family_t family) { return mi_alloc_as(size, false, family); }
 mi_inline void* _mi_alloc(size_t size) { return _mi_alloc_as(size, MI_FAMILY_ANY); }
 
 // The same, zeroed up to the usable size.
-mi_inline void* _mi_alloc_zero_as(size_t size, mi_family_t family) {
-  mi_theap_t* const theap = _mi_thread_theap();
-  if (mi_likely(_mi_block_is_plain(size, MI_DIRECT_SIZE_MAX) && theap != NULL)) {
-    mi_page_t* const page = theap->direct[(size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
-    void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
-    if (mi_likely(p != NULL)) {
-      return _mi_block_hand_out(page, p, size, true, page->free_is_zero);
-    }
-  }
-  void* const p = _mi_alloc_zero_slow(size);
-  return family == MI_FAMILY_ANY ? p : _mi_origin_mark(p, family, 1);
-}
-
+mi_inline void* _mi_alloc_zero_as(size_t size, mi_family_t family) { return mi_alloc_as(size, true, family); }
 mi_inline void* _mi_alloc_zero(size_t size) { return _mi_alloc_zero_as(size, MI_FAMILY_ANY); }
 
 // Allocates from a theap of the calling thread; NULL: from that of the main heap.
@@ -66,17 +86,20 @@ void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero);
 // The same from the class of blocks of `room` bytes, at least as many as a request of `size` bytes needs.
 void* _mi_theap_alloc_in_room(mi_theap_t* theap, size_t size, size_t room, bool zero);
 
+// The same for blocks whose bytes the profile does something to.
+mi_noinline void _mi_free_dressed(mi_page_t* page, mi_block_t* block);
+
 // Puts a block back that this thread's own page handed out.
 mi_inline void _mi_free_local(mi_page_t* page, mi_block_t* block) {
+  if (MI_BLOCKS_ARE_DRESSED) {
+    _mi_free_dressed(page, block);
+    return;
+  }
   if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_clear(page->live, _mi_page_live_index(page, block)))) {
     _mi_free_report(page, block);
     return;
   }
-  if (MI_BLOCKS_ARE_DRESSED) {
-    _mi_block_free_local(page, block);
-  } else {
-    _mi_block_push_local(page, block);
-  }
+  _mi_block_push_local(page, block);
 }
 
 // Frees a block; NULL is ignored. What is no block of this allocator is a violation.

@@ -21,7 +21,7 @@ void _mi_origin_note(void* p, uint8_t origin) {
   }
   const uint64_t index = _mi_page_live_index(page, p);
   if (mi_likely(index < MI_PAGE_GRANULES)) {
-    mi_atomic_store_relaxed(&_mi_page_origins(page)[index], origin);
+    _mi_page_set_origin(page, index, origin);
   }
 }
 
@@ -31,7 +31,7 @@ static uint8_t mi_origin_of(const mi_page_t* page, const void* p) {
   }
   // An address inside a block, where that was handed out, is made by mi_ functions only.
   const uint64_t index = _mi_page_live_index(page, p);
-  return index < MI_PAGE_GRANULES ? mi_atomic_load_relaxed(&_mi_page_origins(page)[index]) : (uint8_t)MI_FAMILY_ANY;
+  return index < MI_PAGE_GRANULES ? _mi_page_origin(page, index) : (uint8_t)MI_FAMILY_ANY;
 }
 
 // Reports

@@ -52,9 +52,13 @@ mi_inline bool mi_free_agrees(const mi_page_t* page, const void* p, unsigned how
   }
   if (MI_HAS_FAMILY && (how & MI_FREE_FAMILY_MASK) != MI_FAMILY_ANY) {
     const mi_family_t family = (mi_family_t)(how & MI_FREE_FAMILY_MASK);
+    // The index of what is no block may lie anywhere, and is looked at where the byte is.
+    const uint8_t origin = _mi_hard_origin(family, aligned ? align : 1);
+    if (mi_likely(!mi_atomic_load_relaxed(&page->has_origins))) {
+      return origin == MI_ORIGIN_PLAIN;
+    }
     const uint64_t index = _mi_page_live_index(page, p);
-    return index < MI_PAGE_GRANULES &&
-        mi_atomic_load_relaxed(&_mi_page_origins(page)[index]) == _mi_hard_origin(family, aligned ? align : 1);
+    return index < MI_PAGE_GRANULES && _mi_page_origin(page, index) == origin;
   }
   return true;
 }

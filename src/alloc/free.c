@@ -105,6 +105,15 @@ static void mi_free_other(mi_page_t* page, void* p) {
   }
 }
 
+void _mi_free_dressed(mi_page_t* page, mi_block_t* block) {
+  const uint64_t index = _mi_page_live_index(page, block);
+  if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_clear(page->live, index))) {
+    _mi_free_report(page, block);
+    return;
+  }
+  _mi_block_free_local(page, block, index);
+}
+
 void _mi_free_slow(void* p, mi_page_t* page) {
   if (mi_unlikely(page == NULL)) {
     if (p != NULL && !_mi_process_is_closed()) {

@@ -9,7 +9,16 @@
 
 // A block of `room` bytes from the theap's own queue, for a request of `size`.
 mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, size_t room, bool zero, mi_family_t family) {
-  mi_page_t* const page = theap->queues[_mi_bin_of_size(room)].first;
+  const unsigned bin = _mi_bin_of_size(room);
+  if (MI_HAS_QUARANTINE && theap->quarantines[bin]->ready > 0) {
+    mi_page_t* page;
+    mi_block_t* block;
+    if (mi_likely(_mi_quarantine_take(theap, theap->quarantines[bin], (uint8_t)family, &page, &block))) {
+      return _mi_block_prepare_usual(page, block, size, zero, false);
+    }
+    _mi_quarantine_skip(theap, theap->quarantines[bin]);
+  }
+  mi_page_t* const page = theap->queues[bin].first;
   void* const p = page == NULL ? NULL : _mi_page_try_pop_as(page, (uint8_t)family);
   return mi_likely(p != NULL) ? _mi_block_hand_out(page, p, size, zero, page->free_is_zero) : NULL;
 }
@@ -34,15 +43,38 @@ void* _mi_alloc_slow(size_t size) {
   return _mi_theap_alloc_slow(_mi_theap_default(), size, false);
 }
 
-void* _mi_alloc_slow_as(size_t size, mi_family_t family) {
+void* _mi_alloc_slow_as(size_t size, bool zero, mi_family_t family) {
   mi_theap_t* const theap = _mi_thread_theap();
   if (mi_size_is_queued(size) && theap != NULL) {
-    void* const p = mi_theap_pop_queue_as(theap, size, size + MI_BLOCK_EXTRA, false, family);
+    void* const p = mi_theap_pop_queue_as(theap, size, size + MI_BLOCK_EXTRA, zero, family);
     if (mi_likely(p != NULL)) {
       return p;
     }
   }
-  return _mi_origin_mark(_mi_theap_alloc_slow(_mi_theap_default(), size, false), family, 1);
+  return _mi_origin_mark(_mi_theap_alloc_slow_as(_mi_theap_default(), size, zero, (uint8_t)family), family, 1);
+}
+
+void* _mi_alloc_listed(size_t size, bool zero, mi_family_t family) {
+  mi_theap_t* const theap = _mi_thread_theap();
+  mi_page_t* const page = theap == NULL ? &_mi_page_empty : theap->direct[_mi_direct_entry(size)];
+  void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
+  if (mi_likely(p != NULL)) {
+    // The next one's link is followed when it is taken, and nobody has touched it for a while.
+    __builtin_prefetch(page->free, 1);
+    return _mi_block_prepare_usual(page, p, size, zero, true);
+  }
+  return _mi_alloc_beyond(size, zero, family);
+}
+
+void* _mi_alloc_not_ready(size_t size, bool zero, mi_family_t family) {
+  mi_theap_t* const theap = _mi_thread_theap();
+  if (theap != NULL) {
+    mi_quarantine_t* const quarantine = theap->direct_quarantines[_mi_direct_entry(size)];
+    if (quarantine->ready > 0) {
+      _mi_quarantine_skip(theap, quarantine);
+    }
+  }
+  return _mi_alloc_listed(size, zero, family);
 }
 
 void* _mi_alloc_zero_slow(size_t size) {

@@ -38,5 +38,18 @@ mi_inline bool _mi_add_overflow(size_t a, size_t b, size_t* sum) { return __buil
 
 mi_inline uint64_t _mi_rotl64(uint64_t x, unsigned shift) { return (x << shift) | (x >> ((64U - shift) & 63U)); }
 
+// The exclusive or of the upper and the lower half of a product: every bit of both factors counts.
+mi_inline uint64_t _mi_bits_mul_fold(uint64_t a, uint64_t b) {
+#if defined(__SIZEOF_INT128__)
+  const unsigned __int128 product = (unsigned __int128)a * b;
+  return (uint64_t)(product >> 64) ^ (uint64_t)product;
+#else
+  const uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX);
+  const uint64_t left = (a >> 32) * (b & UINT32_MAX) + (low >> 32);
+  const uint64_t right = (a & UINT32_MAX) * (b >> 32) + (left & UINT32_MAX);
+  return ((a >> 32) * (b >> 32) + (left >> 32) + (right >> 32)) ^ (right << 32 | (low & UINT32_MAX));
+#endif
+}
+
 // Sets the lowest n bits; n is at most 64.
 mi_inline uint64_t _mi_bits_mask64(unsigned n) { return n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1; }

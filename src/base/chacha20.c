@@ -20,18 +20,24 @@ static void mi_chacha20_store(uint8_t* bytes, uint32_t word) {
   bytes[3] = (uint8_t)(word >> 24);
 }
 
-mi_inline uint32_t mi_chacha20_rotate(uint32_t x, unsigned n) { return x << n | x >> (32U - n); }
+// A row of the state; what is done to a column is done to all four at once.
+typedef uint32_t mi_chacha20_row_t __attribute__((vector_size(16)));
 
-mi_inline void mi_chacha20_quarter(uint32_t* x, size_t a, size_t b, size_t c, size_t d) {
-  x[a] += x[b];
-  x[d] = mi_chacha20_rotate(x[d] ^ x[a], 16);
-  x[c] += x[d];
-  x[b] = mi_chacha20_rotate(x[b] ^ x[c], 12);
-  x[a] += x[b];
-  x[d] = mi_chacha20_rotate(x[d] ^ x[a], 8);
-  x[c] += x[d];
-  x[b] = mi_chacha20_rotate(x[b] ^ x[c], 7);
+mi_inline mi_chacha20_row_t mi_chacha20_rotate(mi_chacha20_row_t x, unsigned n) { return x << n | x >> (32U - n); }
+
+mi_inline void mi_chacha20_quarters(mi_chacha20_row_t* x) {
+  x[0] += x[1];
+  x[3] = mi_chacha20_rotate(x[3] ^ x[0], 16);
+  x[2] += x[3];
+  x[1] = mi_chacha20_rotate(x[1] ^ x[2], 12);
+  x[0] += x[1];
+  x[3] = mi_chacha20_rotate(x[3] ^ x[0], 8);
+  x[2] += x[3];
+  x[1] = mi_chacha20_rotate(x[1] ^ x[2], 7);
 }
+
+// Moves each lane of a row `by` places down, 1 to 3.
+#define MI_CHACHA20_TURN(row, by) __builtin_shufflevector(row, row, by, (by) + 1, (by) + 2, (by) + 3)
 
 static void mi_chacha20_wipe(uint32_t x[MI_CHACHA20_WORDS]) {
   for (size_t i = 0; i < MI_CHACHA20_WORDS; i++) {
@@ -63,24 +69,23 @@ void _mi_chacha20_block(const uint32_t key[8], uint32_t counter, const uint32_t 
       key[0], key[1], key[2], key[3],
       key[4], key[5], key[6], key[7],
       counter, nonce[0], nonce[1], nonce[2]};
-  uint32_t x[MI_CHACHA20_WORDS];
-  for (size_t i = 0; i < MI_CHACHA20_WORDS; i++) {
-    x[i] = input[i];
-  }
+  mi_chacha20_row_t x[4];
+  __builtin_memcpy(x, input, sizeof(x));
   for (size_t round = 0; round < MI_CHACHA20_DOUBLE_ROUNDS; round++) {
-    mi_chacha20_quarter(x, 0, 4, 8, 12);
-    mi_chacha20_quarter(x, 1, 5, 9, 13);
-    mi_chacha20_quarter(x, 2, 6, 10, 14);
-    mi_chacha20_quarter(x, 3, 7, 11, 15);
-    mi_chacha20_quarter(x, 0, 5, 10, 15);
-    mi_chacha20_quarter(x, 1, 6, 11, 12);
-    mi_chacha20_quarter(x, 2, 7, 8, 13);
-    mi_chacha20_quarter(x, 3, 4, 9, 14);
+    mi_chacha20_quarters(x);
+    // The diagonals become columns, and back.
+    x[1] = MI_CHACHA20_TURN(x[1], 1);
+    x[2] = MI_CHACHA20_TURN(x[2], 2);
+    x[3] = MI_CHACHA20_TURN(x[3], 3);
+    mi_chacha20_quarters(x);
+    x[1] = MI_CHACHA20_TURN(x[1], 3);
+    x[2] = MI_CHACHA20_TURN(x[2], 2);
+    x[3] = MI_CHACHA20_TURN(x[3], 1);
   }
   for (size_t i = 0; i < MI_CHACHA20_WORDS; i++) {
-    mi_chacha20_store(out + 4 * i, x[i] + input[i]);
+    mi_chacha20_store(out + 4 * i, x[i / 4][i % 4] + input[i]);
   }
   // A key that its owner has replaced must not be left on the stack.
   mi_chacha20_wipe(input);
-  mi_chacha20_wipe(x);
+  mi_chacha20_wipe((uint32_t*)(void*)x);
 }

@@ -67,48 +67,101 @@ static void mi_report_written(const mi_page_t* page, const uint8_t* block, size_
 
 // Blocks of a class
 
-static uint8_t* mi_block_trailer(const mi_page_t* page, const void* block) {
-  return (uint8_t*)(uintptr_t)block + page->block_size - MI_PADDING_SIZE;
-}
-
 // How many bytes at its start a free leaves as they are, and so nobody looks at.
 mi_inline size_t mi_block_preserved(const mi_page_t* page) {
   return MI_HAS_FILL ? _mi_min(page->fill_preserve, page->block_size - MI_PADDING_SIZE) : 0;
 }
 
-// Looks for writes to a free block and makes it what the program gets.
-static void mi_block_open(mi_page_t* page, mi_block_t* block, bool zero, bool is_fresh) {
-  const size_t size = page->block_size;
-  const size_t skipped = _mi_max(MI_LINK_SIZE, mi_block_preserved(page));
+// A free block was written behind the first bytes: they are put right, after a report.
+static mi_cold void mi_block_was_written(const mi_page_t* page, mi_block_t* block, uint8_t freed, size_t skipped) {
   uint8_t* const behind = (uint8_t*)block + skipped;
+  const size_t size = page->block_size - skipped;
+  mi_report_written(page, (uint8_t*)block, skipped + _mi_hard_fill_find(behind, size, freed));
+  memset(behind, freed, size);
+}
+
+// Looks for writes to a free block and makes it what the program gets.
+mi_inline void mi_block_open(mi_page_t* page, mi_block_t* block, bool zero, bool is_fresh, bool has_link) {
+  const size_t size = page->block_size;
+  const size_t preserved = mi_block_preserved(page);
+  const size_t skipped = _mi_max(has_link ? MI_LINK_SIZE : 0, preserved);
   const uint8_t freed = MI_HAS_FILL ? MI_FILL_FREED : 0;
   if (!is_fresh || zero || size <= MI_FRESH_CHECK_MAX) {
-    const size_t good = _mi_hard_fill_find(behind, size - skipped, freed);
-    if (mi_unlikely(good != size - skipped)) {
-      mi_report_written(page, (uint8_t*)block, skipped + good);
-      memset(behind, freed, size - skipped);
+    const bool good = mi_likely(preserved == 0)
+        ? _mi_hard_fill_is(block, size, freed, has_link)
+        : _mi_hard_fill_find((uint8_t*)block + skipped, size - skipped, freed) == size - skipped;
+    if (mi_unlikely(!good)) {
+      mi_block_was_written(page, block, freed, skipped);
     }
   }
-  if (!MI_HAS_FILL) {
-    __builtin_memset(block, 0, MI_LINK_SIZE);
-  } else {
+  if (MI_HAS_FILL) {
     _mi_hard_fill_set(block, size, zero ? 0 : MI_FILL_ALLOCATED);
+  } else if (has_link) {
+    __builtin_memset(block, 0, MI_LINK_SIZE);
   }
 }
 
-void* _mi_block_prepare(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool is_fresh) {
+// Makes a block that was given back what a free one holds.
+mi_inline void mi_block_close(const mi_page_t* page, mi_block_t* block) {
+  const uint8_t freed = MI_HAS_FILL ? MI_FILL_FREED : 0;
+  const size_t preserved = mi_block_preserved(page);
+  if (mi_unlikely(preserved != 0)) {
+    memset((uint8_t*)block + preserved, freed, page->block_size - preserved);
+  } else if (MI_HAS_ZERO_ON_FREE || MI_HAS_FILL) {
+    _mi_hard_fill_set(block, page->block_size, freed);
+  }
+}
+
+// The same for a block of another thread's page, whose owner may be looking at the trailer.
+mi_inline void mi_block_close_remote(const mi_page_t* page, mi_block_t* block) {
+  const uint8_t freed = MI_HAS_FILL ? MI_FILL_FREED : 0;
+  const size_t preserved = mi_block_preserved(page);
+  uint8_t* const trailer = _mi_block_trailer(page, block);
+  if (mi_unlikely(preserved != 0)) {
+    memset((uint8_t*)block + preserved, freed, page->block_size - MI_PADDING_SIZE - preserved);
+  } else if (MI_HAS_ZERO_ON_FREE || MI_HAS_FILL) {
+    if (page->block_size > MI_BLOCK_ALIGN) {
+      _mi_hard_fill_set(block, page->block_size - MI_BLOCK_ALIGN, freed);
+    }
+    *(mi_fill_word_t*)(void*)(trailer - sizeof(mi_fill_word_t)) = mi_fill_word(freed);
+  }
   if (MI_HAS_ZERO_ON_FREE || MI_HAS_FILL) {
-    mi_block_open(page, block, zero, is_fresh);
+    _mi_hard_padding_store(trailer, mi_fill_word(freed));
+  }
+}
+
+mi_inline void* mi_block_prepare(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool is_fresh, bool has_link) {
+  if (MI_HAS_ZERO_ON_FREE || MI_HAS_FILL) {
+    mi_block_open(page, block, zero, is_fresh, has_link);
   } else if (zero) {
     memset(block, 0, is_fresh ? sizeof(*block) : page->block_size);
   }
   if (MI_HAS_PADDING) {
-    _mi_hard_padding_write(mi_block_trailer(page, block), page->block_size - MI_PADDING_SIZE - request, page->canary_key);
+    uint8_t* const trailer = _mi_block_trailer(page, block);
+    const size_t room = page->block_size - MI_PADDING_SIZE;
+    if (MI_HAS_ZERO_ON_FREE && mi_likely(room >= MI_PADDING_SHORT && room - request <= MI_PADDING_SHORT)) {
+      _mi_hard_padding_write_short(trailer, room - request, &page->canary_key);
+    } else {
+      _mi_hard_padding_write(trailer, room - request, &page->canary_key);
+    }
   }
   if (MI_STATS_LEVEL >= 2) {
     _mi_page_count_call(page, 1, request);
   }
   return block;
+}
+
+void* _mi_block_prepare(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool is_fresh) {
+  return mi_block_prepare(page, block, request, zero, is_fresh, true);
+}
+
+void* _mi_block_pad_long(mi_page_t* page, mi_block_t* block, size_t slack) {
+  _mi_hard_padding_write(_mi_block_trailer(page, block), slack, &page->canary_key);
+  return block;
+}
+
+void* _mi_block_prepare_odd(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool has_link) {
+  return mi_block_prepare(page, block, request, zero, false, has_link);
 }
 
 void _mi_block_prepare_fresh(uint8_t* start, size_t size, bool* is_zero) {
@@ -123,10 +176,10 @@ void _mi_block_prepare_fresh(uint8_t* start, size_t size, bool* is_zero) {
 
 // The end of a block that was live until now, or is. False: it was wrong, and has been reported.
 mi_inline bool mi_block_check_end(const mi_page_t* page, const void* block, size_t* slack) {
-  const uint8_t* const trailer = mi_block_trailer(page, block);
+  const uint8_t* const trailer = _mi_block_trailer(page, block);
   uint64_t difference;
   if (mi_unlikely(!_mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer,
-                                           page->block_size - MI_PADDING_SIZE, page->canary_key, slack, &difference))) {
+                                           page->block_size - MI_PADDING_SIZE, &page->canary_key, slack, &difference))) {
     mi_report_trailer(page, block, difference, *slack);
     return false;
   }
@@ -139,27 +192,32 @@ mi_inline bool mi_block_check_end(const mi_page_t* page, const void* block, size
   return true;
 }
 
+static mi_cold void mi_block_report_end(const mi_page_t* page, const void* block) {
+  size_t slack;
+  (void)mi_block_check_end(page, block, &slack);
+}
+
 bool _mi_block_end_is_right(const mi_page_t* page, const void* block) {
-  const uint8_t* const trailer = mi_block_trailer(page, block);
+  const uint8_t* const trailer = _mi_block_trailer(page, block);
   size_t slack;
   uint64_t difference;
   return _mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE,
-                                 page->canary_key, &slack, &difference);
+                                 &page->canary_key, &slack, &difference);
 }
 
 void _mi_block_mend_end(const mi_page_t* page, void* block) {
-  _mi_hard_padding_rewrite(mi_block_trailer(page, block), 0, page->canary_key);
+  _mi_hard_padding_rewrite(_mi_block_trailer(page, block), 0, &page->canary_key);
 }
 
 size_t _mi_block_size_asked(const mi_page_t* page, const void* block) {
   if (_mi_page_is_zero_size(page)) {
     return 0;
   }
-  const uint8_t* const trailer = mi_block_trailer(page, block);
+  const uint8_t* const trailer = _mi_block_trailer(page, block);
   const size_t room = page->block_size - MI_PADDING_SIZE;
   size_t slack;
   uint64_t difference;
-  return _mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, room, page->canary_key, &slack, &difference)
+  return _mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, room, &page->canary_key, &slack, &difference)
       ? room - slack
       : room;
 }
@@ -183,11 +241,21 @@ static mi_cold void mi_left_is_written(const mi_page_t* page, const uint8_t* blo
   mi_report_written(page, block - page->block_size, page->block_size - MI_PADDING_SIZE + bad);
 }
 
-// There is no trailer before a block that is freed by the page's owner.
-static mi_noinline void mi_block_check_odd_left(const mi_page_t* page, const uint8_t* block, uint64_t difference, size_t slack,
-                                                uint64_t found) {
+// What lies before a block that is freed by the page's owner.
+static void mi_block_check_left(const mi_page_t* page, const uint8_t* block) {
+  const uint8_t* const trailer = block - MI_PADDING_SIZE;
+  const uint64_t found = _mi_hard_padding_load(trailer);
+  size_t slack;
+  uint64_t difference;
+  if (_mi_hard_padding_decode(found, (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE, &page->canary_key, &slack, &difference)) {
+    return;
+  }
   const uint8_t* const left = block - page->block_size;
   const uint64_t index = _mi_page_live_index(page, left);
+  // Most are free, or were never handed out.
+  if (MI_HAS_ZERO_ON_FREE && found == 0 && !_mi_hard_live_test(page->live, index)) {
+    return;
+  }
   const uint64_t bit = mi_live_bit(index);
   const bool lives = (mi_atomic_load_relaxed(mi_live_owner_word(page->live, index)) & bit) != 0;
   if (mi_unlikely(!_mi_page_was_listed(page, left))) {
@@ -207,54 +275,36 @@ static mi_noinline void mi_block_check_odd_left(const mi_page_t* page, const uin
   }
 }
 
-// What lies before a block that is freed by the page's owner. A right trailer needs no look at whether its block lives.
-mi_inline void mi_block_check_left(const mi_page_t* page, const uint8_t* block) {
-  const uint8_t* const trailer = block - MI_PADDING_SIZE;
-  const uint64_t found = _mi_hard_padding_load(trailer);
-  size_t slack;
-  uint64_t difference;
-  if (!_mi_hard_padding_decode(found, (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE, page->canary_key, &slack,
-                               &difference)) {
-    mi_block_check_odd_left(page, block, difference, slack, found);
+// The end of a block that the program has given back.
+mi_inline void mi_block_check_end_once(const mi_page_t* page, const void* block) {
+  if (MI_STATS_LEVEL >= 2) {
+    size_t slack;
+    const bool is_right = mi_block_check_end(page, block, &slack);
+    _mi_page_count_call(page, -1, is_right ? page->block_size - MI_PADDING_SIZE - slack : 0);
+    return;
+  }
+  const uint8_t* const trailer = _mi_block_trailer(page, block);
+  const size_t room = page->block_size - MI_PADDING_SIZE;
+  if (mi_unlikely(!_mi_hard_padding_is_right(trailer, room, &page->canary_key))) {
+    mi_block_report_end(page, block);
   }
 }
 
-mi_inline void mi_block_take_back(mi_page_t* page, mi_block_t* block, bool owned) {
+void _mi_block_free_watched(mi_page_t* page, mi_block_t* block) {
+  _mi_theap_watch(page->theap);
+  mi_block_free_local(page->theap, page, block, _mi_page_live_index(page, block));
+}
+
+void _mi_block_free_odd(mi_page_t* page, mi_block_t* block) {
   if (MI_HAS_PADDING) {
-    size_t slack;
-    const bool is_right = mi_block_check_end(page, block, &slack);
-    if (MI_STATS_LEVEL >= 2) {
-      _mi_page_count_call(page, -1, is_right ? page->block_size - MI_PADDING_SIZE - slack : 0);
-    }
-    if (MI_HAS_LIVE_BITS && owned && (uint8_t*)block != page->start) {
+    mi_block_check_end_once(page, block);
+    if (MI_HAS_LIVE_BITS && (uint8_t*)block != page->start) {
       mi_block_check_left(page, (uint8_t*)block);
     }
   }
-  if (MI_HAS_ZERO_ON_FREE || MI_HAS_FILL) {
-    const uint8_t freed = MI_HAS_FILL ? MI_FILL_FREED : 0;
-    const size_t preserved = mi_block_preserved(page);
-    _mi_hard_fill_set((uint8_t*)block + preserved, page->block_size - MI_PADDING_SIZE - preserved, freed);
-    _mi_hard_padding_store(mi_block_trailer(page, block), mi_fill_word(freed));
-  }
-}
-
-// A page becomes empty when its last block leaves quarantine, not when that is freed, so that the fast paths may be armed
-// again by the time a program is done with its frees: each looks at the clock then, while something is due.
-static void mi_block_tick(void) {
-  const mi_theap_t* const own = _mi_tls.own;
-  if (own != NULL && _mi_thread_tid() != MI_TID_DISARMED &&
-      (own->retire_due != 0 || mi_atomic_load_relaxed(&_mi_arena_purge_due) != 0)) {
-    _mi_theap_tick();
-  }
-}
-
-void _mi_block_free_local(mi_page_t* page, mi_block_t* block) {
+  mi_block_close(page, block);
   if (MI_HAS_QUARANTINE) {
-    mi_block_tick();
-  }
-  mi_block_take_back(page, block, true);
-  if (MI_HAS_QUARANTINE) {
-    _mi_quarantine_enter(page->theap, page, block, false);
+    _mi_quarantine_put(page->theap, page, block);
   } else {
     _mi_block_push_local(page, block);
   }
@@ -264,7 +314,10 @@ void _mi_block_free_remote(mi_page_t* page, mi_block_t* block) {
   // Release: the mark in the live bits comes before what is written to the block from here on. Pairs with the acquire fence
   // in mi_left_is_wrong. The mark's own order is not enough where a store may overtake the store of a read-modify-write.
   atomic_thread_fence(memory_order_release);
-  mi_block_take_back(page, block, false);
+  if (MI_HAS_PADDING) {
+    mi_block_check_end_once(page, block);
+  }
+  mi_block_close_remote(page, block);
   mi_theap_t* const own = _mi_tls.own;
   // Other heaps may end, with their blocks, while they wait; where a sub-process does, this theap is looked after.
   const mi_heap_t* const heap = mi_atomic_load_relaxed(&page->heap);
@@ -352,17 +405,17 @@ void _mi_block_set_request(mi_page_t* page, void* p, size_t request) {
     mi_single_set_request(page, request);
     return;
   }
-  uint8_t* const trailer = mi_block_trailer(page, mi_block_at(page, p));
+  uint8_t* const trailer = _mi_block_trailer(page, mi_block_at(page, p));
   uint8_t* const end = (uint8_t*)p + request;
   size_t slack;
   uint64_t difference;
   if (_mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE,
-                              page->canary_key, &slack, &difference)) {
+                              &page->canary_key, &slack, &difference)) {
     const size_t block_room = page->block_size - MI_PADDING_SIZE;
     _mi_heap_count_request(_mi_page_heap(page), block_room - slack, block_room - (size_t)(trailer - end));
     if (end > trailer - slack) {
       memset(trailer - slack, 0, (size_t)(end - (trailer - slack)));
     }
   }
-  _mi_hard_padding_rewrite(trailer, (size_t)(trailer - end), page->canary_key);
+  _mi_hard_padding_rewrite(trailer, (size_t)(trailer - end), &page->canary_key);
 }

@@ -6,13 +6,16 @@
 // each once; where the profile does nothing to blocks both steps fold to nothing.
 #pragma once
 
-#include "hardening/padding.h"
+#include "hardening/fill.h"
+#include "hardening/quarantine.h"
 #include "src/heap/theap.h"
 
 enum {
   MI_BLOCKS_ARE_DRESSED = MI_HAS_PADDING | MI_HAS_ZERO_ON_FREE | MI_HAS_FILL | MI_HAS_QUARANTINE,
   // What a block needs beyond the request.
   MI_BLOCK_EXTRA = MI_HAS_PADDING ? MI_PADDING_SIZE : 0,
+  // In an entry of a quarantine, beside the address: freed by another thread than the page's owner.
+  MI_QUARANTINE_MARKED = 1,
 };
 
 // Whether requests of this size, which is in the first `limit` bytes, may take the short way. Not those for nothing, where
@@ -36,6 +39,32 @@ mi_inline void* _mi_block_hand_out(mi_page_t* page, void* block, size_t request,
   return block;
 }
 
+mi_inline uint8_t* _mi_block_trailer(const mi_page_t* page, const void* block) {
+  return (uint8_t*)(uintptr_t)block + page->block_size - MI_PADDING_SIZE;
+}
+
+// A block is handed out that is not as it should be, or as most are; and one that is, but has more slack than most.
+mi_noinline void* _mi_block_prepare_odd(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool has_link);
+mi_noinline void* _mi_block_pad_long(mi_page_t* page, mi_block_t* block, size_t slack);
+
+// The same as _mi_block_hand_out for a block that was used before, or is small. One that comes from a quarantine has no link.
+mi_inline void* _mi_block_prepare_usual(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool has_link) {
+  const size_t room = page->block_size - MI_PADDING_SIZE;
+  const size_t slack = room - request;
+  if (!MI_HAS_ZERO_ON_FREE || !MI_HAS_PADDING || mi_unlikely(room < MI_PADDING_SHORT) ||
+      mi_unlikely(!_mi_hard_fill_is(block, page->block_size, 0, has_link))) {
+    return _mi_block_prepare_odd(page, block, request, zero, has_link);
+  }
+  if (has_link) {
+    block->link = 0;
+  }
+  if (mi_unlikely(slack > MI_PADDING_SHORT)) {
+    return _mi_block_pad_long(page, block, slack);
+  }
+  _mi_hard_padding_write_short(_mi_block_trailer(page, block), slack, &page->canary_key);
+  return block;
+}
+
 // Never used memory of the page becomes free blocks. *is_zero: it holds zeroes; changed if it does from now on.
 void _mi_block_prepare_fresh(uint8_t* start, size_t size, bool* is_zero);
 
@@ -48,8 +77,10 @@ mi_inline void _mi_block_push_local(mi_page_t* page, mi_block_t* block) {
   }
 }
 
-// The whole of a free after the live bits have agreed: to a page of this thread, and to any other.
-void _mi_block_free_local(mi_page_t* page, mi_block_t* block);
+// The whole of a free after the live bits have agreed: to a page of this thread where something is not as it mostly is, or
+// may be due; and to any other page.
+mi_noinline void _mi_block_free_odd(mi_page_t* page, mi_block_t* block);
+mi_noinline void _mi_block_free_watched(mi_page_t* page, mi_block_t* block);
 void _mi_block_free_remote(mi_page_t* page, mi_block_t* block);
 
 // The bytes that the program asked for at p, which is a live block, or lies in one, of a page that is no zero-size page.
@@ -78,9 +109,14 @@ void _mi_block_prepare_single(mi_page_t* page, size_t request);
 void _mi_block_check_single(const mi_page_t* page);
 
 // Quarantine (quarantine.c), all by the theap's thread.
-// A freed block goes in, and one that waited long enough back to its page. `marked`: another thread's page, the live bits
-// have the mark.
-void _mi_quarantine_enter(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, bool marked);
+// A new theap's: nothing waits.
+void _mi_quarantine_begin(mi_theap_t* theap);
+// A freed block goes in where the inline path does not put it. `marked`: another thread's page, the live bits have the mark.
+mi_noinline void _mi_quarantine_enter(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, bool marked);
+// More blocks are ready than are kept: some go back to their pages.
+mi_noinline void _mi_quarantine_drain(mi_theap_t* theap, mi_quarantine_t* quarantine);
+// The block that would be handed out next goes back to its page instead, or is reported: it cannot be handed out here.
+void _mi_quarantine_skip(mi_theap_t* theap, mi_quarantine_t* quarantine);
 // All blocks go back to their pages.
 void _mi_quarantine_flush(mi_theap_t* theap);
 // The storage goes; with blocks that are still in.
@@ -89,3 +125,85 @@ void _mi_quarantine_end(mi_theap_t* theap);
 void _mi_quarantine_flush_of_others(mi_theap_t* theap);
 // A forked child draws other numbers than its parent.
 void _mi_quarantine_fork_child(mi_theap_t* theap);
+
+// Takes the block that waited longest, which one is ready to be, and makes it live. False: it cannot be handed out here.
+mi_inline bool _mi_quarantine_take(const mi_theap_t* theap, mi_quarantine_t* quarantine, uint8_t origin, mi_page_t** page,
+                                   mi_block_t** block) {
+  // That of another thread's page is marked, and an odd address.
+  const uintptr_t entry = _mi_hard_quarantine_first(quarantine);
+  *page = _mi_page_map_get((const void*)entry);
+  *block = (mi_block_t*)entry;
+  const uint64_t index = _mi_page_live_index(*page, *block);
+  // Relaxed: only this thread ever stores its own id there.
+  if (mi_unlikely(mi_atomic_load_relaxed(&(*page)->owner) != theap->tid) ||
+      mi_unlikely(MI_HAS_LIVE_BITS ? !_mi_hard_live_set((*page)->live, index) : (entry & MI_QUARANTINE_MARKED) != 0)) {
+    return false;
+  }
+  _mi_hard_quarantine_drop(quarantine);
+  // The next allocation of the class looks at the next, which nobody has touched for a while.
+  __builtin_prefetch((const void*)_mi_hard_quarantine_first(quarantine), 1);
+  if (MI_HAS_FAMILY) {
+    _mi_page_set_origin(*page, index, origin);
+  }
+  return true;
+}
+
+// A freed block of a page of this thread goes in, and if that makes too many some leave.
+mi_inline void _mi_quarantine_put(mi_theap_t* theap, mi_page_t* page, mi_block_t* block) {
+  mi_quarantine_t* const quarantine = theap->quarantines[page->bin];
+  const uint32_t drawn = quarantine->drawn;
+  if (mi_unlikely(drawn == 0)) {
+    _mi_quarantine_enter(theap, page, block, false);
+    return;
+  }
+  quarantine->drawn = drawn - 1;
+  if (mi_unlikely(!_mi_hard_quarantine_put(quarantine, (uintptr_t)block, quarantine->draws[drawn - 1]))) {
+    _mi_quarantine_drain(theap, quarantine);
+  }
+}
+
+// Whether the end of a block, which was live at `index` until now, and what lies before it are as they mostly are. If not
+// they may be right all the same. A trailer that is right needs no look at whether its block lives.
+mi_inline bool mi_block_is_plain(const mi_page_t* page, const uint8_t* block, uint64_t index) {
+  if (!_mi_hard_padding_is_right(_mi_block_trailer(page, block), page->block_size - MI_PADDING_SIZE, &page->canary_key)) {
+    return false;
+  }
+  if (!MI_HAS_LIVE_BITS || mi_unlikely(block == page->start)) {
+    return true;
+  }
+  const uint64_t left = _mi_hard_padding_load(block - MI_PADDING_SIZE);
+  if (_mi_hard_padding_is_trailer(block - MI_PADDING_SIZE, left, page->block_size - MI_PADDING_SIZE, &page->canary_key)) {
+    return true;
+  }
+  const uint64_t left_index = index - (page->block_size >> page->granule_shift);
+  return MI_HAS_ZERO_ON_FREE && left == 0 &&
+      !mi_live_has(mi_atomic_load_relaxed(mi_live_owner_word(page->live, left_index)) &
+                       ~mi_atomic_load_relaxed(mi_live_remote_word(page->live, left_index)),
+                   left_index);
+}
+
+// The whole of a free to a page of this thread, after the live bits at `index` have agreed. Like that of an allocation it
+// leaves what is not usual by tail calls.
+mi_inline void mi_block_free_local(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, uint64_t index) {
+  if (MI_HAS_FILL || (MI_HAS_PADDING && mi_unlikely(!mi_block_is_plain(page, (const uint8_t*)block, index)))) {
+    _mi_block_free_odd(page, block);
+    return;
+  }
+  if (MI_HAS_ZERO_ON_FREE) {
+    _mi_hard_fill_set(block, page->block_size, 0);
+  }
+  if (MI_HAS_QUARANTINE) {
+    _mi_quarantine_put(theap, page, block);
+  } else {
+    _mi_block_push_local(page, block);
+  }
+}
+
+mi_inline void _mi_block_free_local(mi_page_t* page, mi_block_t* block, uint64_t index) {
+  mi_theap_t* const theap = page->theap;
+  if (MI_HAS_QUARANTINE && mi_unlikely(theap->watched != 0)) {
+    _mi_block_free_watched(page, block);
+    return;
+  }
+  mi_block_free_local(theap, page, block, index);
+}

@@ -32,6 +32,8 @@ enum {
   MI_TICK_BUSY_CALLS = 8,
   // About a millisecond between two tries to get memory that the system does not have.
   MI_RETRY_YIELDS = 16,
+  // Where blocks wait, so many frees after that look at the clock.
+  MI_WATCHED_FREES = 256,
 };
 
 // Time
@@ -60,6 +62,30 @@ static void mi_theap_rekey(mi_theap_t* theap) {
     for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = page->next) {
       _mi_page_rekey(page);
     }
+  }
+}
+
+// A page becomes empty when its last block leaves quarantine, some frees before the one that is the program's last for now,
+// and the fast paths may be armed again by then. So the next frees look at the clock, too: as many as may have been waiting.
+static void mi_theaps_watch(mi_theap_t* own) {
+  if (MI_HAS_QUARANTINE) {
+    for (mi_theap_t* theap = own; theap != NULL; theap = theap->next_in_thread) {
+      theap->watched = MI_WATCHED_FREES;
+    }
+  }
+}
+
+void _mi_theap_watch(mi_theap_t* theap) {
+  theap->watched--;
+  const int64_t purge_due = mi_atomic_load_relaxed(&_mi_arena_purge_due);
+  const int64_t retire_due = _mi_tls.own->retire_due;
+  if (purge_due == 0 && retire_due == 0) {
+    theap->watched = 0;
+    return;
+  }
+  const int64_t now = _mi_prim_clock_ms();
+  if ((purge_due != 0 && now >= purge_due) || (retire_due != 0 && now >= retire_due)) {
+    _mi_theap_tick();
   }
 }
 
@@ -92,6 +118,9 @@ void _mi_theap_tick(void) {
   own->busy_ticks = now - own->last_tick <= MI_TICK_BUSY_MS ? own->busy_ticks + 1 : 0;
   own->last_tick = now;
   if (!pending || own->busy_ticks >= MI_TICK_BUSY_CALLS) {
+    if (pending) {
+      mi_theaps_watch(own);
+    }
     _mi_thread_arm();
   }
 }
@@ -262,7 +291,7 @@ static void mi_theap_share(mi_theap_t* theap, mi_page_t* page) {
   _mi_page_abandon(page);
 }
 
-static void* mi_theap_try_block(mi_theap_t* theap, size_t size, size_t room, bool zero) {
+static void* mi_theap_try_block(mi_theap_t* theap, size_t size, size_t room, bool zero, uint8_t origin) {
   const unsigned bin = _mi_bin_of_size(room);
   const bool shared = mi_theap_shares(theap, bin);
   for (;;) {
@@ -272,7 +301,7 @@ static void* mi_theap_try_block(mi_theap_t* theap, size_t size, size_t room, boo
       return size > MI_SMALL_BLOCK_MAX ? mi_theap_try_single(theap, size, MI_SLICE_SIZE, zero) : NULL;
     }
     const bool is_zero = page->free_is_zero;
-    mi_block_t* const block = _mi_page_pop(page);
+    mi_block_t* const block = _mi_page_pop_as(page, origin);
     // NULL only after a report of a corrupt list that did not abort; the list is gone then.
     if (mi_likely(block != NULL)) {
       void* const p = _mi_block_hand_out(page, block, size, zero, is_zero);
@@ -290,13 +319,14 @@ typedef struct mi_request_s {
   size_t align;
   bool single;  // a page by itself, whatever the size
   bool zero;
+  uint8_t origin;  // of a block of a class
 } mi_request_t;
 
 static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) {
   if (request->single || request->room > MI_LARGE_BLOCK_MAX) {
     return mi_theap_try_single(theap, request->size, request->align, request->zero);
   }
-  return mi_theap_try_block(theap, request->size, request->room, request->zero);
+  return mi_theap_try_block(theap, request->size, request->room, request->zero, request->origin);
 }
 
 // What threads allocate that have no theap: they are being torn down, or there was no memory for one. The late theap
@@ -318,6 +348,7 @@ static void* mi_late_alloc(const mi_request_t* request) {
     for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
       theap->direct[i] = &_mi_page_empty;
     }
+    _mi_quarantine_begin(theap);
     mi_atomic_store_relaxed(&theap->heap, &_mi_heap_main_instance);
   }
   void* const p = mi_theap_try_alloc(theap, request);
@@ -376,23 +407,31 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
   return p != NULL ? p : mi_out_of_memory(size);
 }
 
-void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
-  return _mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero);
-}
-
-void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
+mi_inline void* mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero, uint8_t origin) {
   if (MI_HAS_ZERO_SIZE && size == 0 && room == MI_BLOCK_EXTRA) {
     void* const p = _mi_zero_size_alloc(theap, 1, 0);
     if (p != NULL) {
       return p;
     }
   }
-  const mi_request_t request = {size, room, MI_BLOCK_ALIGN, false, zero};
+  const mi_request_t request = {size, room, MI_BLOCK_ALIGN, false, zero, origin};
   return mi_theap_alloc_any(theap, &request);
 }
 
+void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
+  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero, MI_FAMILY_ANY);
+}
+
+void* _mi_theap_alloc_slow_as(mi_theap_t* theap, size_t size, bool zero, uint8_t origin) {
+  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero, origin);
+}
+
+void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
+  return mi_theap_alloc_room(theap, size, room, zero, MI_FAMILY_ANY);
+}
+
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  const mi_request_t request = {_mi_max(size, MI_HAS_PADDING ? 0 : 1), size, align, true, zero};
+  const mi_request_t request = {_mi_max(size, MI_HAS_PADDING ? 0 : 1), size, align, true, zero, MI_FAMILY_ANY};
   return mi_theap_alloc_any(theap, &request);
 }
 

@@ -167,6 +167,7 @@ void _mi_page_rekey(mi_page_t* page) {
 // Fresh metadata is all zeroes; metadata that was in use before keeps its last content for reports until here.
 static mi_page_t* mi_page_claim_meta(const mi_run_t* run, bool has_live) {
   mi_page_t* const page = _mi_arena_page_meta(run->arena, run->index);
+  const bool had_origins = MI_HAS_FAMILY && mi_atomic_load_relaxed(&page->has_origins);
   const bool used_before = page->start != NULL;
   if (used_before) {
     memset(page, 0, sizeof(*page));
@@ -179,6 +180,14 @@ static mi_page_t* mi_page_claim_meta(const mi_run_t* run, bool has_live) {
   if ((MI_HAS_LIVE_BITS || MI_HAS_FAMILY) && has_live) {
     page->live = _mi_arena_live_meta(run->arena, run->index);
     _mi_hard_live_close_all(page->live);
+  }
+  if (MI_HAS_FAMILY && had_origins) {
+    // Of the last page of blocks that stood here. A single keeps none, and leaves them to the next.
+    if (has_live) {
+      memset((void*)(uintptr_t)_mi_page_origins(page), 0, MI_ORIGIN_META_SIZE);
+    } else {
+      mi_atomic_store_relaxed(&page->has_origins, true);
+    }
   }
   return page;
 }
@@ -224,7 +233,8 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   }
   _mi_page_order_init(page);
   if (MI_HAS_PADDING) {
-    page->canary_key = _mi_random_next(&theap->random);
+    const uint64_t place = _mi_random_next(&theap->random);
+    page->canary_key = _mi_hard_padding_key(place, _mi_random_next(&theap->random));
   }
   mi_atomic_store_relaxed(&page->remote, MI_REMOTE_OWNED);
   mi_atomic_store_relaxed(&page->owner, theap->tid);

@@ -21,6 +21,7 @@
 #include "hardening/free-list.h"
 #include "hardening/live-bits.h"
 #include "hardening/origin.h"
+#include "hardening/padding.h"
 #include "hardening/sized.h"
 #include "src/base/assert.h"
 #include "src/base/atomic.h"
@@ -77,9 +78,9 @@ struct mi_page_s {
   uint8_t bin;
   uint8_t granule_shift;
   _Atomic(bool) has_interior;  // a block was handed out at an address inside it
-  bool memory_is_zero;         // what was never handed out holds zeroes
+  _Atomic(bool) has_origins;   // a block was not made by the malloc family; never taken back while the page exists
   mi_theap_t* theap;
-  uint64_t canary_key;  // of the trailers
+  mi_padding_key_t canary_key;  // of the trailers
   // Written by the owner on every call.
   mi_aligned(MI_CACHE_LINE) mi_block_t* free;
   mi_block_t* local_free;
@@ -109,8 +110,9 @@ struct mi_page_s {
   size_t slice_count;
   uint8_t* single_start;  // what a single was handed out as
   _Atomic(uint8_t) single_origin;
-  uint8_t os_guards;  // MI_OS_GUARD_ of a single with memory of its own
-  size_t request;     // what a single was asked for
+  uint8_t os_guards;    // MI_OS_GUARD_ of a single with memory of its own
+  bool memory_is_zero;  // what was never handed out holds zeroes
+  size_t request;       // what a single was asked for
   mi_os_block_t os;
   _Atomic(uintptr_t) last_tid;  // who owned it last; of a single: who made it
   struct mi_page_s* heap_next;  // in the list of all pages of its heap, under the heap's lock; not of the main heap's
@@ -156,6 +158,29 @@ mi_inline uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
 // The origins of the page's blocks, one byte a granule: they stand behind the live bits. Not of singles.
 mi_inline _Atomic(uint8_t)* _mi_page_origins(const mi_page_t* page) {
   return (_Atomic(uint8_t)*)((uintptr_t)page->live + MI_LIVE_META_SIZE);
+}
+
+// What a byte is combined with, so that zero stands for the malloc family: as long as a page has no other blocks, its bytes
+// are zero, and neither written nor read.
+enum { MI_ORIGIN_PLAIN = MI_FAMILY_MALLOC };
+
+// Notes which call makes the block at a granule, by whoever makes it. Relaxed: the program orders this before a free by
+// another thread, and that is before the block is made anew.
+mi_inline void _mi_page_set_origin(mi_page_t* page, uint64_t index, uint8_t origin) {
+  if (origin != MI_ORIGIN_PLAIN) {
+    mi_atomic_store_relaxed(&page->has_origins, true);
+  } else if (mi_likely(!mi_atomic_load_relaxed(&page->has_origins))) {
+    return;
+  }
+  mi_atomic_store_relaxed(&_mi_page_origins(page)[index], (uint8_t)(origin ^ MI_ORIGIN_PLAIN));
+}
+
+// Which call made the live block at a granule of the page.
+mi_inline uint8_t _mi_page_origin(const mi_page_t* page, uint64_t index) {
+  if (mi_likely(!mi_atomic_load_relaxed(&page->has_origins))) {
+    return MI_ORIGIN_PLAIN;
+  }
+  return mi_atomic_load_relaxed(&_mi_page_origins(page)[index]) ^ MI_ORIGIN_PLAIN;
 }
 
 // The next block in a list of the owner's.
@@ -215,8 +240,7 @@ mi_inline void* _mi_page_try_pop_as(mi_page_t* page, uint8_t origin) {
     return NULL;
   }
   if (MI_HAS_FAMILY) {
-    // Relaxed: the program orders this before a free by another thread.
-    mi_atomic_store_relaxed(&_mi_page_origins(page)[_mi_page_live_index(page, block)], origin);
+    _mi_page_set_origin(page, _mi_page_live_index(page, block), origin);
   }
   page->free = _mi_block_next(page, block);
   page->used++;

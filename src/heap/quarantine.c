@@ -4,49 +4,62 @@
 // Invariants: a block in quarantine is not live, in no list, and counted in its page's `used`, so that the page stays. One
 // that was freed by its page's owner has neither bit of the live bits, one freed by another thread has both; when it leaves
 // it must still have them so. Only blocks of the main heap wait with other threads than their page's: it never ends.
-#include "hardening/quarantine.h"
-
 #include "src/heap/block.h"
 #include "src/region/meta.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
 
-// An entry is the block's address, whose low bits are free.
-enum { MI_ENTRY_MARKED = 1 };
-
-_Static_assert(sizeof(mi_quarantine_t) + MI_QUARANTINE_BLOCKS_MAX * sizeof(uintptr_t) <= MI_META_SIZE_MAX,
+_Static_assert(sizeof(mi_quarantine_t) + (3 * MI_QUARANTINE_BLOCKS_MAX / 2 + 1) * sizeof(uintptr_t) <= MI_META_SIZE_MAX,
                "the slots of a class must fit an object of the metadata");
 
-// Of classes whose blocks do not wait.
+// Of classes that have none yet, and of those whose blocks do not wait. Nothing is ready in them, and no place drawn, so that
+// the inline paths leave them alone.
+static mi_quarantine_t mi_quarantine_unmade;
 static mi_quarantine_t mi_quarantine_none;
+
+static bool mi_quarantine_exists(const mi_quarantine_t* quarantine) {
+  return quarantine != &mi_quarantine_unmade && quarantine != &mi_quarantine_none;
+}
+
+static void mi_quarantine_assign(mi_theap_t* theap, unsigned bin, mi_quarantine_t* quarantine) {
+  theap->quarantines[bin] = quarantine;
+  const size_t last = _mi_bin_block_size(bin) >> MI_BLOCK_ALIGN_SHIFT;
+  size_t entry = bin == MI_BIN_FIRST ? 0 : (_mi_bin_block_size(bin - 1) >> MI_BLOCK_ALIGN_SHIFT) + 1;
+  for (; entry <= last && entry < MI_DIRECT_ENTRIES; entry++) {
+    theap->direct_quarantines[entry] = quarantine;
+  }
+}
+
+void _mi_quarantine_begin(mi_theap_t* theap) {
+  for (unsigned bin = MI_BIN_FIRST; MI_HAS_QUARANTINE && bin <= MI_BIN_LAST; bin++) {
+    mi_quarantine_assign(theap, bin, &mi_quarantine_unmade);
+  }
+}
 
 static mi_quarantine_t* mi_quarantine_make(mi_theap_t* theap, const mi_page_t* page) {
   const long blocks = _mi_option_get_clamp(mi_option_quarantine_blocks, 0, MI_QUARANTINE_BLOCKS_MAX);
-  const size_t slots =
-      _mi_hard_quarantine_slots(page->block_size, (size_t)blocks, _mi_option_get_size(mi_option_quarantine_size));
+  const size_t bound =
+      _mi_hard_quarantine_bound(page->block_size, (size_t)blocks, _mi_option_get_size(mi_option_quarantine_size));
   mi_quarantine_t* quarantine = &mi_quarantine_none;
-  if (slots != 0) {
-    quarantine = _mi_meta_zalloc(_mi_hard_quarantine_size(slots));
+  if (bound != 0) {
+    quarantine = _mi_meta_zalloc(_mi_hard_quarantine_size(bound));
     if (quarantine == NULL) {
       return &mi_quarantine_none;
     }
-    quarantine->half = (uint32_t)slots / 2;
+    _mi_hard_quarantine_init(quarantine, bound);
   }
-  theap->quarantines[page->bin] = quarantine;
+  mi_quarantine_assign(theap, page->bin, quarantine);
   return quarantine;
 }
 
-// A number below `half`, a power of two. A word of random bits serves many.
-mi_inline uint32_t mi_quarantine_random(mi_theap_t* theap, uint32_t half) {
-  const unsigned bits = half <= 1 ? 0 : _mi_bits_log2_64(half);
-  if (mi_unlikely(theap->quarantine_bits_left < bits)) {
-    theap->quarantine_bits = _mi_random_next(&theap->random);
-    theap->quarantine_bits_left = 64;
+// Draws places in the random part in advance; its size is a power of two that bytes hold.
+static void mi_quarantine_draw(mi_theap_t* theap, mi_quarantine_t* quarantine) {
+  const uint64_t mask = (quarantine->half - 1) * UINT64_C(0x0101010101010101);
+  for (size_t i = 0; i < MI_QUARANTINE_DRAWS; i += sizeof(uint64_t)) {
+    const uint64_t random = _mi_random_next(&theap->random) & mask;
+    __builtin_memcpy(&quarantine->draws[i], &random, sizeof(random));
   }
-  const uint32_t random = (uint32_t)theap->quarantine_bits & (half - 1);
-  theap->quarantine_bits >>= bits;
-  theap->quarantine_bits_left -= bits;
-  return random;
+  quarantine->drawn = MI_QUARANTINE_DRAWS;
 }
 
 static mi_cold void mi_quarantine_report_written(const mi_page_t* page, const mi_block_t* block) {
@@ -62,8 +75,8 @@ static mi_cold void mi_quarantine_report_written(const mi_page_t* page, const mi
 
 // The block goes back to its page. `tid`: the pages of this thread are its own.
 mi_inline void mi_quarantine_leave(uintptr_t tid, uintptr_t entry) {
-  mi_block_t* const block = (mi_block_t*)(entry & ~(uintptr_t)MI_ENTRY_MARKED);
-  const bool marked = (entry & MI_ENTRY_MARKED) != 0;
+  mi_block_t* const block = (mi_block_t*)(entry & ~(uintptr_t)MI_QUARANTINE_MARKED);
+  const bool marked = (entry & MI_QUARANTINE_MARKED) != 0;
   mi_page_t* const page = _mi_page_map_find(block);
   if (mi_unlikely(page == NULL)) {
     return;
@@ -90,33 +103,58 @@ mi_inline void mi_quarantine_leave(uintptr_t tid, uintptr_t entry) {
   _mi_page_free_remote(page, block);
 }
 
+void _mi_quarantine_drain(mi_theap_t* theap, mi_quarantine_t* quarantine) {
+  const int32_t kept = quarantine->limit / 2;
+  while (quarantine->ready > kept) {
+    const uintptr_t entry = _mi_hard_quarantine_first(quarantine);
+    _mi_hard_quarantine_drop(quarantine);
+    __builtin_prefetch((const void*)_mi_hard_quarantine_first(quarantine), 1);
+    mi_quarantine_leave(theap->tid, entry);
+  }
+}
+
+void _mi_quarantine_skip(mi_theap_t* theap, mi_quarantine_t* quarantine) {
+  const uintptr_t entry = _mi_hard_quarantine_first(quarantine);
+  _mi_hard_quarantine_drop(quarantine);
+  mi_quarantine_leave(theap->tid, entry);
+}
+
 void _mi_quarantine_enter(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, bool marked) {
   mi_quarantine_t* quarantine = theap->quarantines[page->bin];
-  if (mi_unlikely(quarantine == NULL)) {
+  if (mi_unlikely(quarantine == &mi_quarantine_unmade)) {
     quarantine = mi_quarantine_make(theap, page);
   }
-  uintptr_t entry = (uintptr_t)block | (marked ? MI_ENTRY_MARKED : 0);
-  if (mi_likely(quarantine != &mi_quarantine_none)) {
-    entry = _mi_hard_quarantine_pass(quarantine, entry, mi_quarantine_random(theap, quarantine->half));
-    if (entry == 0) {
-      return;
-    }
+  const uintptr_t entry = (uintptr_t)block | (marked ? MI_QUARANTINE_MARKED : 0);
+  if (mi_unlikely(!mi_quarantine_exists(quarantine))) {
+    mi_quarantine_leave(theap->tid, entry);
+    return;
   }
-  mi_quarantine_leave(theap->tid, entry);
+  bool fits;
+  if (quarantine->half <= 1) {
+    fits = quarantine->half == 0 ? _mi_hard_quarantine_put_queued(quarantine, entry) : _mi_hard_quarantine_put(quarantine, entry, 0);
+  } else if (mi_unlikely(quarantine->half > MI_QUARANTINE_DRAWN_MAX)) {
+    fits = _mi_hard_quarantine_put(quarantine, entry, (uint32_t)_mi_random_next(&theap->random) & (quarantine->half - 1));
+  } else {
+    if (quarantine->drawn == 0) {
+      mi_quarantine_draw(theap, quarantine);
+    }
+    fits = _mi_hard_quarantine_put(quarantine, entry, quarantine->draws[--quarantine->drawn]);
+  }
+  if (!fits) {
+    _mi_quarantine_drain(theap, quarantine);
+  }
 }
 
 static void mi_quarantine_empty(mi_theap_t* theap, uintptr_t tid) {
   for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
     mi_quarantine_t* const quarantine = theap->quarantines[bin];
-    if (quarantine == NULL || quarantine == &mi_quarantine_none) {
+    if (!mi_quarantine_exists(quarantine)) {
       continue;
     }
-    const size_t count = _mi_hard_quarantine_count(quarantine);
-    for (size_t i = 0; i < count; i++) {
-      const uintptr_t entry = mi_quarantine_swap(&quarantine->slots[i], 0);
-      if (entry != 0) {
-        mi_quarantine_leave(tid, entry);
-      }
+    uint32_t slot = 0;
+    uintptr_t entry;
+    while ((entry = _mi_hard_quarantine_take_any(quarantine, &slot)) != 0) {
+      mi_quarantine_leave(tid, entry);
     }
   }
 }
@@ -140,11 +178,17 @@ void _mi_quarantine_end(mi_theap_t* theap) {
   }
   for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
     mi_quarantine_t* const quarantine = theap->quarantines[bin];
-    theap->quarantines[bin] = NULL;
-    if (quarantine != NULL && quarantine != &mi_quarantine_none) {
-      _mi_meta_free(quarantine, _mi_hard_quarantine_size(_mi_hard_quarantine_count(quarantine)));
+    mi_quarantine_assign(theap, bin, &mi_quarantine_unmade);
+    if (mi_quarantine_exists(quarantine)) {
+      _mi_meta_free(quarantine, _mi_hard_quarantine_size(_mi_hard_quarantine_bound_of(quarantine)));
     }
   }
 }
 
-void _mi_quarantine_fork_child(mi_theap_t* theap) { theap->quarantine_bits_left = 0; }
+void _mi_quarantine_fork_child(mi_theap_t* theap) {
+  for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
+    if (mi_quarantine_exists(theap->quarantines[bin])) {
+      theap->quarantines[bin]->drawn = 0;
+    }
+  }
+}

@@ -57,6 +57,7 @@ static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid, bool is_own, boo
   for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
     theap->direct[i] = &_mi_page_empty;
   }
+  _mi_quarantine_begin(theap);
   theap->tid = tid;
   theap->tls = &_mi_tls;
   theap->is_own = is_own;

@@ -30,7 +30,8 @@ typedef struct mi_theap_counts_s {
 } mi_theap_counts_t;
 
 struct mi_theap_s {
-  mi_page_t* direct[MI_DIRECT_ENTRIES];  // by request size in units of MI_BLOCK_ALIGN: the first page of its class
+  mi_page_t* direct[MI_DIRECT_ENTRIES];                    // by request size in units of MI_BLOCK_ALIGN: the first page of its class
+  mi_quarantine_t* direct_quarantines[MI_DIRECT_ENTRIES];  // likewise
   uintptr_t tid;
   _Atomic(mi_heap_t*) heap;  // NULL once the heap was destroyed
   _Atomic(uintptr_t) heap_id;
@@ -43,14 +44,13 @@ struct mi_theap_s {
   int64_t last_tick;
   uint32_t busy_ticks;  // slow calls in a row that came within a tick of the clock
   uint32_t slow_calls;  // since the last collection
+  uint32_t watched;     // where blocks wait: so many frees look whether something is due by now
   mi_page_queue_t queues[MI_BIN_COUNT];
   mi_random_t random;
-  mi_shuffle_t order;         // for orders and choices, from a few numbers of `random`
-  uint32_t order_uses;        // left before `order` is seeded anew
-  uint32_t order_generation;  // of the random numbers that `order` is from
-  uint32_t key_generation;    // of the random numbers that the keys of all pages were brought up to
-  uint64_t quarantine_bits;   // random bits not used up yet
-  uint32_t quarantine_bits_left;
+  mi_shuffle_t order;                          // for orders and choices, from a few numbers of `random`
+  uint32_t order_uses;                         // left before `order` is seeded anew
+  uint32_t order_generation;                   // of the random numbers that `order` is from
+  uint32_t key_generation;                     // of the random numbers that the keys of all pages were brought up to
   mi_quarantine_t* quarantines[MI_BIN_COUNT];  // of the classes, made at the first free
   mi_theap_t* recent[MI_THEAP_RECENT];         // of a thread's first theap: theaps found lately, by the ids of their heaps
   mi_theap_counts_t counts;
@@ -151,6 +151,8 @@ mi_theap_t* _mi_theap_find(const mi_heap_t* heap);
 // Allocates when the inline paths could not. NULL, with errno ENOMEM, when there is no memory. `theap` may be NULL: then
 // the late theap of the main heap serves.
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero);
+// On behalf of a call of a family. A block by itself is not noted to be of it.
+void* _mi_theap_alloc_slow_as(mi_theap_t* theap, size_t size, bool zero, uint8_t origin);
 
 // The same from the class of blocks of `room` bytes, at least as many as a request of `size` bytes needs.
 void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero);
@@ -161,6 +163,9 @@ void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool 
 // Looks at the clock when something is due, does what is, and arms the fast paths unless the thread calls so rarely that
 // its next call should look again.
 void _mi_theap_tick(void);
+
+// A free that looks whether something is due.
+void _mi_theap_watch(mi_theap_t* theap);
 
 // A page of this thread has no block in use any more.
 void _mi_page_retire(mi_page_t* page);

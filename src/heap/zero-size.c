@@ -89,7 +89,7 @@ static void* mi_zero_size_take(mi_page_t* page, size_t align, size_t offset) {
   }
   (void)_mi_hard_live_set(page->live, index);
   if (MI_HAS_FAMILY) {
-    mi_atomic_store_relaxed(&_mi_page_origins(page)[index], (uint8_t)MI_FAMILY_ANY);
+    _mi_page_set_origin(page, index, MI_FAMILY_ANY);
   }
   if (offset % align != 0) {
     // Aligned frees of it are to know that the address need not be.

@@ -44,6 +44,13 @@ mi_inline mi_page_t* _mi_page_map_find(const void* p) {
   return mi_atomic_load_relaxed(&leaf->entries[(address >> MI_SLICE_SHIFT) & (MI_PAGE_MAP_LEAF_ENTRIES - 1)]);
 }
 
+// The page of an address that is known to lie in one.
+mi_inline mi_page_t* _mi_page_map_get(const void* p) {
+  const uintptr_t address = (uintptr_t)p;
+  mi_page_map_leaf_t* const leaf = mi_atomic_load_relaxed(&_mi_page_map.roots[address >> MI_PAGE_MAP_ROOT_SHIFT]);
+  return mi_atomic_load_relaxed(&leaf->entries[(address >> MI_SLICE_SHIFT) & (MI_PAGE_MAP_LEAF_ENTRIES - 1)]);
+}
+
 // Makes the map for `address_bits` bits of user addresses. Called once, before any other thread can look.
 bool _mi_page_map_init(unsigned address_bits);
 

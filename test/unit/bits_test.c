@@ -76,4 +76,13 @@ MI_TEST(overflow) {
   MI_CHECK(_mi_min(1, 2) == 1 && _mi_min(SIZE_MAX, 0) == 0 && _mi_max(1, 2) == 2 && _mi_max(SIZE_MAX, 0) == SIZE_MAX);
 }
 
+MI_TEST(mul_fold) {
+  MI_CHECK_EQ(_mi_bits_mul_fold(0, UINT64_MAX), 0);
+  MI_CHECK_EQ(_mi_bits_mul_fold(7, 6), 42);
+  // 2^64 times 2^64 less both and one: halves 0xfff…e and 1.
+  MI_CHECK_EQ(_mi_bits_mul_fold(UINT64_MAX, UINT64_MAX), UINT64_MAX);
+  MI_CHECK_EQ(_mi_bits_mul_fold(UINT64_C(1) << 63, 2), 1);
+  MI_CHECK_EQ(_mi_bits_mul_fold(UINT64_C(0x123456789abcdef1), UINT64_C(0x9e3779b97f4a7c15)), UINT64_C(0x6c31ca77df0d9494));
+}
+
 MI_TEST_MAIN()

@@ -8,23 +8,27 @@
 
 enum { SIZE = 1024 };
 
-static mi_aligned(16) uint8_t mi_fill_test_bytes[SIZE + 16];
+static mi_aligned(16) uint8_t mi_fill_test_bytes[SIZE + 32];
+
+static const uint8_t mi_fill_test_values[] = {0, MI_FILL_ALLOCATED, MI_FILL_FREED};
 
 MI_TEST(every_size_and_place) {
-  static const uint8_t values[] = {0, MI_FILL_ALLOCATED, MI_FILL_FREED};
-  for (size_t v = 0; v < sizeof(values); v++) {
-    for (size_t start = 0; start <= 8; start += 8) {
-      for (size_t size = 0; size + start <= SIZE; size += 8) {
-        uint8_t* const p = mi_fill_test_bytes + start;
-        memset(mi_fill_test_bytes, 0x33, sizeof(mi_fill_test_bytes));
-        _mi_hard_fill_set(p, size, values[v]);
-        MI_CHECK(mi_test_all_bytes(p, size, values[v]) && p[size] == 0x33 && (start == 0 || p[-1] == 0x33));
-        MI_CHECK_EQ(_mi_hard_fill_find(p, size, values[v]), size);
-        for (size_t at = 0; at < size; at += size < 200 ? 1 : 13) {
-          p[at] ^= 1;
-          MI_CHECK_EQ(_mi_hard_fill_find(p, size, values[v]), at);
-          p[at] ^= 1;
-        }
+  for (size_t v = 0; v < sizeof(mi_fill_test_values); v++) {
+    const uint8_t value = mi_fill_test_values[v];
+    for (size_t size = 16; size < SIZE; size += 16) {
+      uint8_t* const p = mi_fill_test_bytes + 16;
+      memset(mi_fill_test_bytes, 0x33, sizeof(mi_fill_test_bytes));
+      _mi_hard_fill_set(p, size, value);
+      MI_CHECK(mi_test_all_bytes(p, size, value) && p[size] == 0x33 && p[-1] == 0x33);
+      MI_CHECK(_mi_hard_fill_is(p, size, value, false) && _mi_hard_fill_is(p, size, value, true));
+      MI_CHECK_EQ(_mi_hard_fill_find(p, size, value), size);
+      for (size_t at = 0; at < size; at++) {
+        p[at] ^= 1;
+        MI_CHECK(!_mi_hard_fill_is(p, size, value, false));
+        // The first word alone may be a link.
+        MI_CHECK_EQ(_mi_hard_fill_is(p, size, value, true), at < 8);
+        MI_CHECK_EQ(_mi_hard_fill_find(p, size, value), at);
+        p[at] ^= 1;
       }
     }
   }

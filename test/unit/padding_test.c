@@ -12,11 +12,13 @@ enum { SIZE = 256,
 static mi_aligned(16) uint8_t mi_padding_test_block[SIZE];
 static uint8_t* const mi_padding_test_trailer = mi_padding_test_block + ROOM;
 
-static const uint64_t mi_padding_test_keys[] = {0, 1, UINT64_MAX, UINT64_C(0x123456789abcdef1), UINT64_C(0x8000000000000000)};
+static const mi_padding_key_t mi_padding_test_keys[] = {
+    {0, 1}, {1, 3}, {UINT64_MAX, UINT64_MAX}, {UINT64_C(0x123456789abcdef1), UINT64_C(0x9e3779b97f4a7c15)}, {UINT64_C(0x8000000000000000), UINT64_C(0x8000000000000001)}};
 enum { KEYS = sizeof(mi_padding_test_keys) / sizeof(mi_padding_test_keys[0]) };
+static const mi_padding_key_t* const mi_padding_test_key = &mi_padding_test_keys[3];
 
 // SIZE_MAX: no trailer.
-static size_t mi_padding_test_slack(uint64_t key, uint64_t* difference) {
+static size_t mi_padding_test_slack(const mi_padding_key_t* key, uint64_t* difference) {
   size_t slack;
   const bool good = _mi_hard_padding_decode(_mi_hard_padding_load(mi_padding_test_trailer), (uintptr_t)mi_padding_test_trailer, ROOM,
                                             key, &slack, difference);
@@ -26,19 +28,30 @@ static size_t mi_padding_test_slack(uint64_t key, uint64_t* difference) {
 MI_TEST(every_slack) {
   for (size_t k = 0; k < KEYS; k++) {
     for (size_t slack = 0; slack <= ROOM; slack++) {
-      for (int again = 0; again < 2; again++) {
-        memset(mi_padding_test_block, 0x11, SIZE);
-        if (again == 0) {
-          _mi_hard_padding_write(mi_padding_test_trailer, slack, mi_padding_test_keys[k]);
+      for (int again = 0; again < (slack <= MI_PADDING_SHORT ? 3 : 2); again++) {
+        // What is written at once goes into a block of zeroes.
+        const uint8_t before = again == 2 ? 0 : 0x11;
+        memset(mi_padding_test_block, before, SIZE);
+        if (again == 2) {
+          _mi_hard_padding_write_short(mi_padding_test_trailer, slack, &mi_padding_test_keys[k]);
+        } else if (again == 0) {
+          _mi_hard_padding_write(mi_padding_test_trailer, slack, &mi_padding_test_keys[k]);
         } else {
-          _mi_hard_padding_rewrite(mi_padding_test_trailer, slack, mi_padding_test_keys[k]);
+          _mi_hard_padding_rewrite(mi_padding_test_trailer, slack, &mi_padding_test_keys[k]);
         }
         uint64_t difference;
-        MI_CHECK_EQ(mi_padding_test_slack(mi_padding_test_keys[k], &difference), slack);
+        MI_CHECK_EQ(mi_padding_test_slack(&mi_padding_test_keys[k], &difference), slack);
         MI_CHECK_EQ(_mi_hard_padding_compare(mi_padding_test_trailer, slack), slack);
         MI_CHECK_EQ(_mi_hard_padding_compare_bytes(mi_padding_test_trailer - slack, slack), slack);
         // The request is untouched, and a string in it ends at the latest behind it.
-        MI_CHECK(mi_test_all_bytes(mi_padding_test_block, ROOM - slack, 0x11));
+        MI_CHECK(mi_test_all_bytes(mi_padding_test_block, ROOM - slack, before));
+        // The request may hold anything.
+        memset(mi_padding_test_block, 0x99, ROOM - slack);
+        MI_CHECK(_mi_hard_padding_is_right(mi_padding_test_trailer, ROOM, &mi_padding_test_keys[k]));
+        MI_CHECK(_mi_hard_padding_is_trailer(mi_padding_test_trailer, _mi_hard_padding_load(mi_padding_test_trailer), ROOM, &mi_padding_test_keys[k]));
+        // In a block that has less room it is none.
+        MI_CHECK(slack == 0 || !_mi_hard_padding_is_trailer(mi_padding_test_trailer, _mi_hard_padding_load(mi_padding_test_trailer), slack - 1, &mi_padding_test_keys[k]));
+        MI_CHECK(slack == 0 || !_mi_hard_padding_is_right(mi_padding_test_trailer, slack - 1, &mi_padding_test_keys[k]));
         MI_CHECK_EQ(mi_padding_test_block[ROOM - slack], 0);
         MI_CHECK_EQ(mi_padding_test_trailer[0], 0);
       }
@@ -47,11 +60,15 @@ MI_TEST(every_slack) {
 }
 
 MI_TEST(every_byte_of_slack) {
-  for (size_t slack = 1; slack <= ROOM; slack += slack < 40 ? 1 : 37) {
+  for (size_t slack = 1; slack <= ROOM; slack += slack < 70 ? 1 : 37) {
     for (size_t bad = 0; bad < slack; bad++) {
-      _mi_hard_padding_write(mi_padding_test_trailer, slack, 77);
+      memset(mi_padding_test_block, 0, SIZE);
+      _mi_hard_padding_write(mi_padding_test_trailer, slack, mi_padding_test_key);
       mi_padding_test_trailer[bad - slack] ^= 0x40;
       MI_CHECK_EQ(_mi_hard_padding_compare(mi_padding_test_trailer, slack), bad);
+      MI_CHECK(!_mi_hard_padding_is_right(mi_padding_test_trailer, ROOM, mi_padding_test_key));
+      // The smallest block has less room than a short slack may need.
+      MI_CHECK(slack > 8 || !_mi_hard_padding_is_right(mi_padding_test_trailer, 8, mi_padding_test_key));
       MI_CHECK_EQ(_mi_hard_padding_compare_bytes(mi_padding_test_trailer - slack, slack), bad);
     }
   }
@@ -65,10 +82,12 @@ MI_TEST(every_byte_of_the_trailer) {
   } rows[] = {{0, false}, {1, false}, {2, false}, {6, true}, {7, true}};
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
     for (unsigned change = 1; change < 256; change++) {
-      _mi_hard_padding_write(mi_padding_test_trailer, 5, 77);
+      _mi_hard_padding_write(mi_padding_test_trailer, 5, mi_padding_test_key);
       mi_padding_test_trailer[rows[i].byte] ^= (uint8_t)change;
       uint64_t difference;
-      MI_CHECK_EQ(mi_padding_test_slack(77, &difference), SIZE_MAX);
+      MI_CHECK_EQ(mi_padding_test_slack(mi_padding_test_key, &difference), SIZE_MAX);
+      MI_CHECK(!_mi_hard_padding_is_right(mi_padding_test_trailer, ROOM, mi_padding_test_key));
+      MI_CHECK(!_mi_hard_padding_is_trailer(mi_padding_test_trailer, _mi_hard_padding_load(mi_padding_test_trailer), ROOM, mi_padding_test_key));
       MI_CHECK_EQ(_mi_hard_padding_hit_from_behind(difference), rows[i].from_behind);
       MI_CHECK_EQ(_mi_hard_padding_bad_byte(difference), rows[i].byte);
     }
@@ -81,12 +100,13 @@ MI_TEST(not_transferable) {
   size_t slack;
   size_t taken = 0;
   for (uint64_t i = 1; i <= 10000; i++) {
-    const uint64_t other = _mi_hard_padding_encode((uintptr_t)mi_padding_test_trailer + 16 * i, 5, 77);
-    taken += _mi_hard_padding_decode(other, (uintptr_t)mi_padding_test_trailer, ROOM, 77, &slack, &difference);
-    const uint64_t key = _mi_hard_padding_encode((uintptr_t)mi_padding_test_trailer, 5, 77 + i);
-    taken += _mi_hard_padding_decode(key, (uintptr_t)mi_padding_test_trailer, ROOM, 77, &slack, &difference);
+    const uint64_t other = _mi_hard_padding_encode((uintptr_t)mi_padding_test_trailer + 16 * i, 5, mi_padding_test_key);
+    taken += _mi_hard_padding_decode(other, (uintptr_t)mi_padding_test_trailer, ROOM, mi_padding_test_key, &slack, &difference);
+    const mi_padding_key_t other_key = {mi_padding_test_key->place + i, mi_padding_test_key->factor};
+    const uint64_t key = _mi_hard_padding_encode((uintptr_t)mi_padding_test_trailer, 5, &other_key);
+    taken += _mi_hard_padding_decode(key, (uintptr_t)mi_padding_test_trailer, ROOM, mi_padding_test_key, &slack, &difference);
     uint64_t seed = i;
-    taken += _mi_hard_padding_decode(mi_test_random(&seed) << 8, (uintptr_t)mi_padding_test_trailer, ROOM, 77, &slack, &difference);
+    taken += _mi_hard_padding_decode(mi_test_random(&seed) << 8, (uintptr_t)mi_padding_test_trailer, ROOM, mi_padding_test_key, &slack, &difference);
   }
   MI_CHECK_EQ(taken, 0);
 }

@@ -1,4 +1,4 @@
-// Owns: tests of hardening/quarantine: bounds, that what goes in comes out once, and how late.
+// Owns: tests of hardening/quarantine: bounds, that what goes in comes out once, how late, and how much is kept ready.
 // May include: everything.
 // Called by: the test runner, under every variant.
 // Invariants: entries are numbers; nothing is allocated.
@@ -8,17 +8,27 @@
 
 static union {
   mi_quarantine_t quarantine;
-  uint8_t room[sizeof(mi_quarantine_t) + MI_QUARANTINE_BLOCKS_MAX * sizeof(uintptr_t)];
+  uint8_t room[sizeof(mi_quarantine_t) + 2 * MI_QUARANTINE_BLOCKS_MAX * sizeof(uintptr_t)];
 } mi_quarantine_test;
 
-static mi_quarantine_t* mi_quarantine_test_new(size_t slots) {
+static mi_quarantine_t* mi_quarantine_test_new(size_t bound) {
   memset(&mi_quarantine_test, 0, sizeof(mi_quarantine_test));
-  mi_quarantine_test.quarantine.half = (uint32_t)slots / 2;
+  _mi_hard_quarantine_init(&mi_quarantine_test.quarantine, bound);
   return &mi_quarantine_test.quarantine;
 }
 
+static bool mi_quarantine_test_put(mi_quarantine_t* q, uintptr_t n, uint64_t random) {
+  return q->half == 0 ? _mi_hard_quarantine_put_queued(q, n) : _mi_hard_quarantine_put(q, n, (uint32_t)random & (q->half - 1));
+}
+
+static uintptr_t mi_quarantine_test_take(mi_quarantine_t* q) {
+  const uintptr_t n = _mi_hard_quarantine_first(q);
+  _mi_hard_quarantine_drop(q);
+  return n;
+}
+
 static const struct {
-  size_t block_size, blocks, bytes, slots;
+  size_t block_size, blocks, bytes, bound;
 } mi_quarantine_test_bounds[] = {
     {16, 64, 65536, 64},
     {1024, 64, 65536, 64},
@@ -36,41 +46,71 @@ static const struct {
 
 MI_TEST(bounds) {
   for (size_t i = 0; i < sizeof(mi_quarantine_test_bounds) / sizeof(mi_quarantine_test_bounds[0]); i++) {
-    const size_t slots = _mi_hard_quarantine_slots(mi_quarantine_test_bounds[i].block_size, mi_quarantine_test_bounds[i].blocks,
+    const size_t bound = _mi_hard_quarantine_bound(mi_quarantine_test_bounds[i].block_size, mi_quarantine_test_bounds[i].blocks,
                                                    mi_quarantine_test_bounds[i].bytes);
-    MI_CHECK_EQ(slots, mi_quarantine_test_bounds[i].slots);
-    if (slots != 0) {
-      MI_CHECK_EQ(_mi_hard_quarantine_count(mi_quarantine_test_new(slots)), slots);
+    MI_CHECK_EQ(bound, mi_quarantine_test_bounds[i].bound);
+    if (bound != 0) {
+      MI_CHECK_EQ(_mi_hard_quarantine_bound_of(mi_quarantine_test_new(bound)), bound);
+      MI_CHECK(_mi_hard_quarantine_size(bound) <= sizeof(mi_quarantine_test));
     }
   }
 }
 
-MI_TEST(in_and_out_once) {
+// The program takes one as often as there is one in `taken` of 8 steps; what is too many leaves.
+static void mi_quarantine_test_pass(size_t bound, uint64_t taken) {
   enum { MANY = 20000 };
   static uint8_t out[MANY + 1];
-  static const size_t slots[] = {1, 2, 4, 64, 1024};
-  uint64_t seed = 5;
-  for (size_t s = 0; s < sizeof(slots) / sizeof(slots[0]); s++) {
-    mi_quarantine_t* const q = mi_quarantine_test_new(slots[s]);
-    memset(out, 0, sizeof(out));
-    size_t inside = 0;
-    for (uintptr_t n = 1; n <= MANY; n++) {
-      const uint32_t random = (uint32_t)(q->half == 0 ? 0 : mi_test_random(&seed) % q->half);
-      const uintptr_t left = _mi_hard_quarantine_pass(q, n, random);
-      inside += left == 0;
-      MI_CHECK(left < n && inside <= slots[s]);
-      MI_CHECK_MSG(left == 0 || out[left]++ == 0, "%zu came out twice", (size_t)left);
+  uint64_t seed = 5 + taken;
+  mi_quarantine_t* const q = mi_quarantine_test_new(bound);
+  memset(out, 0, sizeof(out));
+  size_t inside = 0;
+  for (uintptr_t n = 1; n <= MANY; n++) {
+    bool fits = mi_quarantine_test_put(q, n, mi_test_random(&seed) >> 7);
+    inside++;
+    MI_CHECK(inside <= bound + bound / 2 + 1);
+    for (bool wanted = mi_test_random(&seed) % 8 < taken; q->ready > 0 && (wanted || !fits); wanted = false) {
+      fits = fits || q->ready <= q->limit / 2 + 1;
+      const uintptr_t left = mi_quarantine_test_take(q);
+      inside--;
+      MI_CHECK(left <= n);
+      MI_CHECK_MSG(out[left]++ == 0, "%zu came out twice", (size_t)left);
       // Nothing comes out before so many others went in.
-      MI_CHECK(left == 0 || n - left >= (slots[s] == 1 ? 1 : slots[s] / 2 + 1));
+      MI_CHECK_MSG(n - left >= (bound == 1 ? 1 : bound / 2 + 1), "%zu came out at %zu", (size_t)left, (size_t)n);
     }
-    for (size_t i = 0; i < slots[s]; i++) {
-      MI_CHECK(q->slots[i] == 0 || out[q->slots[i]]++ == 0);
+  }
+  uint32_t slot = 0;
+  uintptr_t left;
+  while ((left = _mi_hard_quarantine_take_any(q, &slot)) != 0) {
+    MI_CHECK(out[left]++ == 0);
+    inside--;
+  }
+  MI_CHECK_EQ(inside, 0);
+  size_t missing = 0;
+  for (size_t n = 1; n <= MANY; n++) {
+    missing += out[n] == 0;
+  }
+  MI_CHECK_EQ(missing, 0);
+}
+
+MI_TEST(in_and_out_once) {
+  static const size_t bounds[] = {1, 2, 4, 8, 64, 1024};
+  for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+    for (uint64_t taken = 0; taken <= 8; taken += 4) {
+      mi_quarantine_test_pass(bounds[i], taken);
     }
-    size_t missing = 0;
-    for (size_t n = 1; n <= MANY; n++) {
-      missing += out[n] == 0;
+  }
+}
+
+// It can be used again after it was emptied.
+MI_TEST(emptied) {
+  mi_quarantine_t* const q = mi_quarantine_test_new(8);
+  for (uintptr_t n = 1; n <= 1000; n++) {
+    if (!mi_quarantine_test_put(q, n, n * 7) || n % 50 == 0) {
+      uint32_t slot = 0;
+      while (_mi_hard_quarantine_take_any(q, &slot) != 0) {
+      }
+      MI_CHECK(q->ready == -4);
     }
-    MI_CHECK_EQ(missing, 0);
   }
 }
 
@@ -90,8 +130,9 @@ MI_TEST(delay) {
   size_t counted = 0, sum = 0;
   size_t early[MI_QUARANTINE_TEST_LEFT] = {0};
   for (uintptr_t n = 1; n <= MANY; n++) {
-    const uintptr_t left = _mi_hard_quarantine_pass(q, n, (uint32_t)(mi_test_random(&seed) >> 20) & 31);
-    if (left != 0 && n > 5000) {
+    (void)mi_quarantine_test_put(q, n, mi_test_random(&seed) >> 20);
+    if (q->ready > 0) {
+      const uintptr_t left = mi_quarantine_test_take(q);
       counted++;
       sum += n - left;
       for (size_t i = 0; i < MI_QUARANTINE_TEST_LEFT; i++) early[i] += n - left <= 32 + mi_quarantine_test_left[i].k;
