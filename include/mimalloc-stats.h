@@ -149,6 +149,36 @@ mi_decl_export bool mi_heap_stats_get(mi_heap_t* heap, mi_stats_t* stats) mi_att
 // mi_heap_stats_get_json is mi_stats_get_json of one heap, likewise.
 mi_decl_export char* mi_heap_stats_get_json(mi_heap_t* heap, size_t buf_size, char* buf) mi_attr_noexcept;
 
+// mi_heap_stats_merge_to_subproc makes what a heap has counted so far its sub-process's alone: the heap starts counting anew,
+// as by mi_stats_reset. NULL: the main heap.
+mi_decl_export void mi_heap_stats_merge_to_subproc(mi_heap_t* heap) mi_attr_noexcept;
+
+// mi_theap_stats_get is mi_stats_get of what the calling thread has of a heap: the blocks of the pages that are in its hands,
+// and how many its pages have handed out since it was merged. No peaks are kept: each is what there is. The theap must be
+// the calling thread's; NULL: all that it has.
+mi_decl_export bool mi_theap_stats_get(mi_theap_t* theap, mi_stats_t* stats) mi_attr_noexcept;
+
+// mi_theap_stats_merge_to_heap makes what the calling thread's theap has counted so far its heap's alone: the theap starts
+// counting anew. NULL: all that the thread has.
+mi_decl_export void mi_theap_stats_merge_to_heap(mi_theap_t* theap) mi_attr_noexcept;
+
+// mi_subproc_stats_get is mi_stats_get of one sub-process. A NULL id is that of the main one, which has what is counted of the
+// process, less the heaps of others; another one has what its heaps have that exist. False also if there is none of that id.
+mi_decl_export bool mi_subproc_stats_get(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;
+
+// mi_subproc_stats_get_exclusive is the same without what the heaps of the sub-process count: of those that have ended, and
+// what was merged.
+mi_decl_export bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;
+
+// mi_subproc_stats_get_json is mi_stats_get_json of one sub-process, likewise; NULL if there is none of that id.
+mi_decl_export char* mi_subproc_stats_get_json(mi_subproc_id_t subproc_id, size_t buf_size, char* buf) mi_attr_noexcept;
+
+// mi_subproc_stats_print_out is mi_stats_print_out of one sub-process, if there is one of that id.
+mi_decl_export void mi_subproc_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg) mi_attr_noexcept;
+
+// mi_subproc_heap_stats_print_out writes the same and then the statistics of each of its heaps.
+mi_decl_export void mi_subproc_heap_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg) mi_attr_noexcept;
+
 #if defined(__cplusplus)
 }
 #endif

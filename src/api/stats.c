@@ -9,6 +9,7 @@
 #include "mimalloc-stats.h"
 #include "src/api/api.h"
 #include "src/heap/heap-stats.h"
+#include "src/heap/subproc.h"
 
 // The layout of version 4 that has no heaps, theaps, heaps_delete_wait and chunk_bins.
 typedef struct mi_stats_v4_s {
@@ -143,4 +144,68 @@ void mi_heap_stats_print_out(mi_heap_t* heap, mi_output_fun* out, void* arg) {
   mi_stats_t read;
   _mi_heap_stats_read(heap != NULL ? heap : _mi_heap_main(), &read);
   _mi_stats_print(&read, "a heap", false, out, arg);
+}
+
+void mi_heap_stats_merge_to_subproc(mi_heap_t* heap) { _mi_heap_count_merge(heap != NULL ? heap : _mi_heap_main()); }
+
+bool mi_theap_stats_get(mi_theap_t* theap, mi_stats_t* stats) {
+  if (!mi_stats_are_known(stats)) {
+    return false;
+  }
+  mi_stats_t read;
+  _mi_theap_stats_read(theap, &read);
+  return mi_stats_give(&read, stats);
+}
+
+void mi_theap_stats_merge_to_heap(mi_theap_t* theap) {
+  if (theap != NULL) {
+    _mi_theap_count_merge(theap);
+  } else if (!_mi_heaps_are_busy_here()) {
+    _mi_thread_each_theap(&_mi_theap_count_merge);
+  }
+}
+
+// Sub-processes
+
+static bool mi_subproc_read(mi_subproc_id_t subproc_id, bool exclusive, mi_stats_t* read) {
+  return _mi_subproc_stats_read((uintptr_t)subproc_id._mi_subproc_id, exclusive, read);
+}
+
+bool mi_subproc_stats_get(mi_subproc_id_t subproc_id, mi_stats_t* stats) {
+  mi_stats_t read;
+  return mi_stats_are_known(stats) && mi_subproc_read(subproc_id, false, &read) && mi_stats_give(&read, stats);
+}
+
+bool mi_subproc_stats_get_exclusive(mi_subproc_id_t subproc_id, mi_stats_t* stats) {
+  mi_stats_t read;
+  return mi_stats_are_known(stats) && mi_subproc_read(subproc_id, true, &read) && mi_stats_give(&read, stats);
+}
+
+char* mi_subproc_stats_get_json(mi_subproc_id_t subproc_id, size_t buf_size, char* buf) {
+  mi_stats_t read;
+  return mi_subproc_read(subproc_id, false, &read) ? mi_stats_to_json(&read, buf_size, buf) : NULL;
+}
+
+void mi_subproc_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg) {
+  mi_stats_t read;
+  if (mi_subproc_read(subproc_id, false, &read)) {
+    _mi_stats_print(&read, "a sub-process", true, out, arg);
+  }
+}
+
+typedef struct mi_printing_s {
+  mi_output_fun* out;
+  void* arg;
+} mi_printing_t;
+
+static bool mi_print_heap(mi_heap_t* heap, void* arg) {
+  const mi_printing_t* const printing = arg;
+  mi_heap_stats_print_out(heap, printing->out, printing->arg);
+  return true;
+}
+
+void mi_subproc_heap_stats_print_out(mi_subproc_id_t subproc_id, mi_output_fun* out, void* arg) {
+  mi_printing_t printing = {out, arg};
+  mi_subproc_stats_print_out(subproc_id, out, arg);
+  (void)_mi_subproc_visit_heaps((uintptr_t)subproc_id._mi_subproc_id, &mi_print_heap, &printing);
 }

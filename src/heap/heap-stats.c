@@ -5,7 +5,7 @@
 // first, and a reader looks at the heap's first: what is on its way may be missed, and is never seen twice.
 #include "src/heap/heap-stats.h"
 
-#include "src/heap/heap.h"
+#include "src/heap/subproc.h"
 
 enum {
   // So many bytes in blocks of a class a theap notes before its heap is told.
@@ -438,6 +438,115 @@ void _mi_theap_stats_read(const mi_theap_t* theap, mi_stats_t* stats) {
   mi_fill_normal_count(stats);
 }
 
+void _mi_theap_count_merge(mi_theap_t* theap) {
+  for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
+    for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = page->next) {
+      mi_page_hand_in(page);
+    }
+    theap->counts.bins[bin].handed = 0;
+  }
+  _mi_theap_count_publish(theap);
+}
+
+// What is left of a count without another, which is a part of it.
+static void mi_count_subtract(mi_stat_count_t* count, const mi_stat_count_t* part) {
+  count->total -= part->total;
+  count->current -= part->current;
+}
+
+static void mi_counter_subtract(mi_stat_counter_t* counter, const mi_stat_counter_t* part) { counter->total -= part->total; }
+
+// Heaps count on meanwhile, and nobody knows what there was at most of a difference.
+static void mi_count_settle(mi_stat_count_t* count, const mi_stat_count_t* unused) {
+  (void)unused;
+  count->current = count->current < 0 ? 0 : count->current;
+  count->total = count->total < count->current ? count->current : count->total;
+  count->peak = count->peak > count->total ? count->total : count->peak;
+  count->peak = count->peak < count->current ? count->current : count->peak;
+}
+
+static void mi_counter_settle(mi_stat_counter_t* counter, const mi_stat_counter_t* unused) {
+  (void)unused;
+  counter->total = counter->total < 0 ? 0 : counter->total;
+}
+
+// Does something to every field that is of heaps, with the same field of another struct.
+static void mi_stats_each(mi_stats_t* stats, const mi_stats_t* other, void (*count)(mi_stat_count_t*, const mi_stat_count_t*),
+                          void (*counter)(mi_stat_counter_t*, const mi_stat_counter_t*)) {
+#define MI_STATS_ROW(field, unit, label) count(&stats->field, &other->field);
+  MI_STATS_HEAP_COUNTS(MI_STATS_ROW)
+  MI_STATS_ROW(malloc_normal, , )
+  MI_STATS_ROW(malloc_huge, , )
+  MI_STATS_ROW(malloc_requested, , )
+#undef MI_STATS_ROW
+#define MI_STATS_ROW(field, unit, label) counter(&stats->field, &other->field);
+  MI_STATS_HEAP_COUNTERS(MI_STATS_ROW)
+  MI_STATS_ROW(malloc_normal_count, , )
+  MI_STATS_ROW(malloc_huge_count, , )
+#undef MI_STATS_ROW
+  for (size_t i = 0; i < MI_STAT_BINS; i++) {
+    count(&stats->malloc_bins[i], &other->malloc_bins[i]);
+    count(&stats->page_bins[i], &other->page_bins[i]);
+  }
+  for (size_t i = 0; i < MI_CBIN_COUNT; i++) {
+    count(&stats->chunk_bins[i], &other->chunk_bins[i]);
+  }
+}
+
+static void mi_count_add(mi_stat_count_t* count, const mi_stat_count_t* part) {
+  count->total += part->total;
+  count->current += part->current;
+  // Of what there was at once in several heaps only this is known.
+  count->peak = count->peak < part->peak ? part->peak : count->peak;
+}
+
+static void mi_counter_add_part(mi_stat_counter_t* counter, const mi_stat_counter_t* part) { counter->total += part->total; }
+
+typedef struct mi_subproc_reading_s {
+  const mi_heap_t* main;
+  bool exclusive;
+  mi_stats_t* stats;
+} mi_subproc_reading_t;
+
+// The main sub-process has what is the process's, less the others; another one has what its heaps have.
+static bool mi_subproc_read_visit(mi_heap_t* heap, void* arg) {
+  const mi_subproc_reading_t* const reading = arg;
+  const bool inside = _mi_heap_main_of(heap) == reading->main;
+  const bool of_process = reading->main == _mi_heap_main();
+  mi_stats_t part;
+  if (of_process && (reading->exclusive || !inside)) {
+    _mi_heap_stats_read(heap, &part);
+    mi_stats_each(reading->stats, &part, &mi_count_subtract, &mi_counter_subtract);
+  } else if (!of_process && inside && !reading->exclusive) {
+    _mi_heap_stats_read(heap, &part);
+    mi_stats_each(reading->stats, &part, &mi_count_add, &mi_counter_add_part);
+  }
+  return true;
+}
+
+bool _mi_subproc_stats_read(uintptr_t id, bool exclusive, mi_stats_t* stats) {
+  const bool held = _mi_heaps_are_busy_here();
+  if (!held) {
+    _mi_heaps_lock();
+  }
+  mi_subproc_reading_t reading = {_mi_subproc_find(id), exclusive, stats};
+  if (!held) {
+    _mi_heaps_unlock();
+  }
+  if (reading.main == NULL) {
+    return false;
+  }
+  if (reading.main == _mi_heap_main()) {
+    _mi_heap_stats_read(NULL, stats);
+  } else {
+    mi_stats_init(stats);
+    mi_publish_own();
+  }
+  _mi_heaps_visit(&mi_subproc_read_visit, &reading);
+  mi_stats_each(stats, stats, &mi_count_settle, &mi_counter_settle);
+  return true;
+}
+
 // Reset
 
 static void mi_tally_reset(mi_tally_t* tally, int64_t current, int64_t total) {
@@ -468,6 +577,11 @@ static void mi_counts_reset(mi_heap_counts_t* counts, const mi_heap_t* heap) {
 #define MI_STATS_ROW(field, unit, label) mi_atomic_store_relaxed(&counts->field, 0);
   MI_STATS_HEAP_COUNTERS(MI_STATS_ROW)
 #undef MI_STATS_ROW
+}
+
+void _mi_heap_count_merge(mi_heap_t* heap) {
+  mi_publish_own();
+  mi_counts_reset(&heap->counts, heap);
 }
 
 static bool mi_heap_reset_visit(mi_heap_t* heap, void* arg) {

@@ -100,5 +100,16 @@ void _mi_heap_stats_read(mi_heap_t* heap, mi_stats_t* stats);
 // Reads what the calling thread has of `theap`, its own; NULL: of all its theaps.
 void _mi_theap_stats_read(const mi_theap_t* theap, mi_stats_t* stats);
 
+// What the theap, of the calling thread, has counted so far is its heap's alone from now on.
+void _mi_theap_count_merge(mi_theap_t* theap);
+
+// What a heap has counted so far is its sub-process's alone from now on.
+void _mi_heap_count_merge(mi_heap_t* heap);
+
+// Reads the statistics of the sub-process with that number, 0 for the main one; `exclusive`: without what its heaps count.
+// The main one has all the counts of the process but for the heaps of other sub-processes; each of those what its heaps have.
+// False: there is none of that number.
+bool _mi_subproc_stats_read(uintptr_t id, bool exclusive, mi_stats_t* stats);
+
 // Starts counting anew, in the process and in all its heaps.
 void _mi_heap_stats_reset(void);

@@ -164,6 +164,57 @@ MI_TEST(stats_json_and_buffers) {
   MI_CHECK_PTR_EQ(mi_heap_stats_get_json(mi_heap_main(), 100, text), NULL);
 }
 
+MI_TEST(stats_of_theaps_and_sub_processes) {
+  mi_thread_init();
+  mi_stats_t_decl(stats);
+  mi_theap_stats_merge_to_heap(NULL);
+  MI_CHECK(mi_theap_stats_get(NULL, &stats));
+  const int64_t before = stats.malloc_normal_count.total;
+  void* p[10];
+  for (int i = 0; i < 10; i++) use(p[i] = mi_malloc(100), 100, 1);
+  MI_CHECK(mi_theap_stats_get(mi_theap_get_default(), &stats));
+  MI_CHECK_EQ(stats.malloc_normal_count.total, before + 10);
+  for (int i = 0; i < 10; i++) mi_free(p[i]);
+  mi_theap_stats_merge_to_heap(mi_theap_get_default());
+  MI_CHECK(mi_theap_stats_get(NULL, &stats));
+  int64_t left = 0;
+  for (size_t i = 0; i < MI_BIN_HUGE; i++) left += stats.malloc_bins[i].current;
+  MI_CHECK_EQ(stats.malloc_normal_count.total, left);
+  // What a heap has merged counts where no heap counts.
+  MI_CHECK(mi_subproc_stats_get_exclusive(mi_subproc_main(), &stats));
+  const int64_t exclusive = stats.malloc_normal_count.total;
+  mi_heap_t* const heap = mi_heap_new();
+  MI_REQUIRE(heap != NULL);
+  for (int i = 0; i < 10; i++) mi_free(mi_heap_malloc(heap, 100));
+  MI_CHECK(mi_subproc_stats_get_exclusive(mi_subproc_main(), &stats));
+  MI_CHECK_EQ(stats.malloc_normal_count.total, exclusive);
+  mi_heap_stats_merge_to_subproc(heap);
+  MI_CHECK(mi_heap_stats_get(heap, &stats) && stats.malloc_normal_count.total == 0);
+  MI_CHECK(mi_subproc_stats_get_exclusive(mi_subproc_main(), &stats));
+  MI_CHECK_EQ(stats.malloc_normal_count.total, exclusive + 10);
+  for (int i = 0; i < 10; i++) mi_free(mi_heap_malloc(heap, 100));
+  mi_heap_destroy(heap);
+  MI_CHECK(mi_subproc_stats_get_exclusive(mi_subproc_main(), &stats));
+  MI_CHECK_EQ(stats.malloc_normal_count.total, exclusive + 20);
+  MI_CHECK(mi_subproc_stats_get(mi_subproc_main(), &stats) && stats.reserved.current > 0);
+  // Another sub-process has what its heaps have, and takes it away with it.
+  const int64_t all = stats.malloc_normal_count.total;
+  const mi_subproc_id_t other = mi_subproc_new();
+  MI_CHECK(mi_subproc_stats_get(other, &stats) && stats.malloc_normal_count.total == 0 && stats.reserved.total == 0);
+  MI_CHECK(mi_subproc_stats_get(mi_subproc_main(), &stats) && stats.malloc_normal_count.total >= all);
+  mi_subproc_destroy(other);
+  MI_CHECK(!mi_subproc_stats_get(other, &stats) && !mi_subproc_stats_get_exclusive(other, &stats));
+  MI_CHECK_PTR_EQ(mi_subproc_stats_get_json(other, 0, NULL), NULL);
+  static char text[65536];
+  MI_CHECK_PTR_EQ(mi_subproc_stats_get_json(mi_subproc_main(), sizeof(text), text), text);
+  text[0] = 0;
+  mi_subproc_stats_print_out(mi_subproc_main(), stats_keep, text);
+  MI_CHECK(strstr(text, "arenas:") != NULL && strstr(text, "of heap") == NULL);
+  text[0] = 0;
+  mi_subproc_heap_stats_print_out(mi_subproc_main(), stats_keep, text);
+  MI_CHECK(strstr(text, "statistics of a heap") != NULL);
+}
+
 MI_TEST(stats_text) {
   static char text[32768];
   mi_stats_print_out(stats_keep, text);
