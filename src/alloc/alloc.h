@@ -13,10 +13,11 @@
 mi_noinline void* _mi_alloc_slow(size_t size);
 mi_noinline void* _mi_alloc_zero_slow(size_t size);
 mi_noinline void* _mi_alloc_slow_as(size_t size, mi_family_t family);  // where origins are kept
-mi_noinline void _mi_free_slow(void* p, mi_page_t* page);
+mi_noinline void _mi_free_slow(void* p, mi_page_t* page);              // the page as _mi_page_map_look found it, which may be none
+mi_noinline void _mi_free_nowhere(void* p);                            // what has no page
 
 // Reports a free of an address in an owned page of this thread that is no live block.
-mi_cold void _mi_free_report(const mi_page_t* page, const void* p);
+mi_cold void _mi_free_report(const void* p, const mi_page_t* page);
 
 // Notes which call made the block p, where it is not made by _mi_page_pop_as with that. p may be NULL.
 mi_noinline void _mi_origin_note(void* p, uint8_t origin);
@@ -34,7 +35,7 @@ mi_inline void* _mi_alloc_as(size_t size, mi_family_t family) {
   mi_theap_t* const theap = _mi_thread_theap();
   if (mi_likely(_mi_block_is_plain(size, MI_DIRECT_SIZE_MAX) && theap != NULL)) {
     mi_page_t* const page = theap->direct[(size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
-    void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
+    void* const p = _mi_page_try_pop_known(page, (uint8_t)family, MI_SMALL_GRANULE_SHIFT);
     if (mi_likely(p != NULL)) {
       return _mi_block_hand_out(page, p, size, false, page->free_is_zero);
     }
@@ -49,7 +50,7 @@ mi_inline void* _mi_alloc_zero_as(size_t size, mi_family_t family) {
   mi_theap_t* const theap = _mi_thread_theap();
   if (mi_likely(_mi_block_is_plain(size, MI_DIRECT_SIZE_MAX) && theap != NULL)) {
     mi_page_t* const page = theap->direct[(size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
-    void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
+    void* const p = _mi_page_try_pop_known(page, (uint8_t)family, MI_SMALL_GRANULE_SHIFT);
     if (mi_likely(p != NULL)) {
       return _mi_block_hand_out(page, p, size, true, page->free_is_zero);
     }
@@ -69,7 +70,7 @@ void* _mi_theap_alloc_in_room(mi_theap_t* theap, size_t size, size_t room, bool 
 // Puts a block back that this thread's own page handed out.
 mi_inline void _mi_free_local(mi_page_t* page, mi_block_t* block) {
   if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_clear(page->live, _mi_page_live_index(page, block)))) {
-    _mi_free_report(page, block);
+    _mi_free_report(block, page);
     return;
   }
   if (MI_BLOCKS_ARE_DRESSED) {
@@ -81,9 +82,11 @@ mi_inline void _mi_free_local(mi_page_t* page, mi_block_t* block) {
 
 // Frees a block; NULL is ignored. What is no block of this allocator is a violation.
 mi_inline void _mi_free(void* p) {
-  mi_page_t* const page = _mi_page_map_find(p);
-  // Relaxed: only this thread ever stores its own id there.
-  if (mi_likely(page != NULL && mi_atomic_load_relaxed(&page->owner) == _mi_thread_tid())) {
+  mi_page_t* page;
+  // Relaxed: only this thread ever stores its own id there, and nobody's in one that is none.
+  if (mi_unlikely(!_mi_page_map_look(p, &page))) {
+    _mi_free_nowhere(p);
+  } else if (mi_likely(mi_atomic_load_is_relaxed(&page->owner, _mi_thread_tid()))) {
     _mi_free_local(page, p);
   } else {
     _mi_free_slow(p, page);

@@ -34,6 +34,10 @@
 // Everything is compiled with -fvisibility=hidden; what `nm -D` shows carries this.
 #define mi_exported __attribute__((visibility("default")))
 
+// A variable that fast paths read: the flag is for definitions only, and what is declared alone is looked for in the table of
+// addresses.
+#define mi_hidden __attribute__((visibility("hidden")))
+
 #if UINTPTR_MAX == UINT64_MAX
 #define MI_INTPTR_SHIFT 3
 #elif UINTPTR_MAX == UINT32_MAX

@@ -184,7 +184,7 @@ static mi_noinline void mi_block_check_odd_left(const mi_page_t* page, const uin
                                                 uint64_t found) {
   const uint8_t* const left = block - page->block_size;
   const uint64_t index = _mi_page_live_index(page, left);
-  const uint64_t bit = mi_live_bit(index);
+  const uint32_t bit = mi_live_bit(index);
   const bool lives = (mi_atomic_load_relaxed(mi_live_owner_word(page->live, index)) & bit) != 0;
   if (mi_unlikely(!_mi_page_was_listed(page, left))) {
     // Nobody had it yet, so nothing but a run of writes from the right can have been there.

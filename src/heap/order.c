@@ -91,10 +91,10 @@ static void mi_page_open(mi_page_t* page, uint32_t first, uint32_t count) {
   uint64_t index = first * step;
   const uint64_t end = (first + count) * step;
   while (index < end) {
-    const uint64_t word = index & ~UINT64_C(63);
-    uint64_t bits = 0;
-    for (; index < end && index < word + 64; index += step) {
-      bits |= UINT64_C(1) << (index & 63);
+    const uint64_t word = index & ~(uint64_t)(MI_LIVE_WORD_BITS - 1);
+    uint32_t bits = 0;
+    for (; index < end && index < word + MI_LIVE_WORD_BITS; index += step) {
+      bits |= mi_live_bit(index);
     }
     _mi_hard_live_open(page->live, word, bits);
   }

@@ -43,7 +43,7 @@ static bool mi_orphan_block_is(const mi_page_t* page, const mi_block_t* block, b
     return true;
   }
   const uint64_t index = _mi_page_live_index(page, block);
-  const uint64_t bit = mi_live_bit(index);
+  const uint32_t bit = mi_live_bit(index);
   const bool live = (mi_atomic_load_relaxed(mi_live_owner_word(page->live, index)) & bit) != 0;
   const bool marked = (mi_atomic_load_relaxed(mi_live_remote_word(page->live, index)) & bit) != 0;
   // What left a quarantine is marked alone.

@@ -16,7 +16,8 @@
 #include "src/sys/report.h"
 #include "src/sys/stats.h"
 
-mi_page_t _mi_page_empty = {.block_size = MI_BLOCK_ALIGN, .granule_shift = 4};
+// No block lies as far before its start as NULL does.
+mi_page_t _mi_page_empty = {.start = (uint8_t*)MI_SLICE_SIZE, .block_size = MI_BLOCK_ALIGN, .granule_shift = 4};
 
 // The remote word
 

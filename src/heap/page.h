@@ -68,7 +68,7 @@ enum { MI_OS_GUARD_HEAD = 1,
        MI_OS_GUARD_TAIL = 2 };
 
 struct mi_page_s {
-  // Read by every free, written when the page changes hands.
+  // Read by every free, written when the page changes hands. First: the pages that are none have nothing else.
   _Atomic(uintptr_t) owner;
   uint8_t* start;
   mi_live_word_t* live;
@@ -114,6 +114,7 @@ struct mi_page_s {
   uint32_t fill_preserve;  // as of its heap when the page was made
 };
 
+_Static_assert(offsetof(mi_page_t, owner) == 0, "a page that is none is nobody's");
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");
 
 typedef struct mi_page_queue_s {
@@ -131,6 +132,9 @@ extern mi_page_t _mi_page_empty;
 mi_inline uint32_t _mi_remote_count(uint64_t remote) {
   return (uint32_t)((remote >> MI_REMOTE_COUNT_SHIFT) & MI_REMOTE_COUNT_MASK);
 }
+
+// Of a page as _mi_page_map_look found it: whether it is none.
+mi_inline bool _mi_page_is_none(const mi_page_t* page) { return page->start == NULL; }
 
 mi_inline bool _mi_page_is_single(const mi_page_t* page) { return page->bin == MI_BIN_SINGLE; }
 
@@ -191,26 +195,32 @@ mi_inline bool _mi_page_may_be_free(const mi_page_t* page, const void* p) {
 mi_cold void _mi_page_report_corrupt(mi_page_t* page, const void* block);
 
 // Takes a block from the page's free list and notes its origin; NULL when it is empty or leads to what is no free block, which
-// _mi_page_pop_as tells apart.
-mi_inline void* _mi_page_try_pop_as(mi_page_t* page, uint8_t origin) {
+// _mi_page_pop_as tells apart. `granule_shift` is the page's, for callers that know it.
+mi_inline void* _mi_page_try_pop_known(mi_page_t* page, uint8_t origin, unsigned granule_shift) {
   mi_block_t* const block = page->free;
-  if (mi_unlikely(block == NULL)) {
+  const uint64_t index = _mi_hard_live_index((uint64_t)((uintptr_t)block - (uintptr_t)page->start), granule_shift);
+  // With live bits the end of the list needs no test of its own: NULL is none of the page's places.
+  if (!MI_HAS_LIVE_BITS && mi_unlikely(block == NULL)) {
     return NULL;
   }
-  if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_set(page->live, _mi_page_live_index(page, block)))) {
+  if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_set(page->live, index))) {
     return NULL;
   }
-  if (!MI_HAS_LIVE_BITS && MI_HAS_ENCODED_LISTS && mi_unlikely(_mi_page_live_index(page, block) >= MI_PAGE_GRANULES)) {
+  if (!MI_HAS_LIVE_BITS && MI_HAS_ENCODED_LISTS && mi_unlikely(index >= MI_PAGE_GRANULES)) {
     _mi_page_report_corrupt(page, block);
     return NULL;
   }
   if (MI_HAS_FAMILY) {
     // Relaxed: the program orders this before a free by another thread.
-    mi_atomic_store_relaxed(&_mi_page_origins(page)[_mi_page_live_index(page, block)], origin);
+    mi_atomic_store_relaxed(&_mi_page_origins(page)[index], origin);
   }
   page->free = _mi_block_next(page, block);
   page->used++;
   return block;
+}
+
+mi_inline void* _mi_page_try_pop_as(mi_page_t* page, uint8_t origin) {
+  return _mi_page_try_pop_known(page, origin, page->granule_shift);
 }
 
 // The same, for slow paths; NULL when the list is empty, or corrupt and reported.
