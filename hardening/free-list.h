@@ -38,9 +38,8 @@ mi_inline uintptr_t mi_link_reverse(uintptr_t x) {
 // What to store at address `at` for a link to `next`.
 mi_inline uintptr_t _mi_hard_link_encode(uintptr_t next, uintptr_t at, const mi_link_key_t* key) {
   uintptr_t link = mi_link_reverse((next ^ key->link) * key->factor) ^ key->place;
-  // One instruction less than what compilers make of it, who would mix key and place first.
-  __asm__(""
-          : "+r"(link));
+  // Else key and place are mixed first, with one instruction more.
+  mi_opaque(link);
   return link ^ at;
 }
 

@@ -64,12 +64,17 @@ mi_inline bool _mi_hard_live_set(mi_live_word_t* words, uint64_t index) {
   if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
     return false;
   }
-  mi_live_word_t* const word = mi_live_owner_word(words, index);
-  uint32_t bits = mi_atomic_load_relaxed(word);
-  if (mi_unlikely(_mi_bits_set32(&bits, (uint32_t)index) || mi_live_has(mi_atomic_load_relaxed(word + 1), index))) {
+  size_t pair = (size_t)(index >> MI_LIVE_WORD_SHIFT);
+  uint32_t bits = mi_atomic_load_relaxed(&words[2 * pair]);
+  if (mi_unlikely(_mi_bits_set32(&bits, (uint32_t)index))) {
     return false;
   }
-  mi_atomic_store_relaxed(word, bits);
+  mi_opaque(pair);
+  if (mi_unlikely(mi_live_has(mi_atomic_load_relaxed(&words[2 * pair + 1]), index))) {
+    return false;
+  }
+  mi_opaque(pair);
+  mi_atomic_store_relaxed(&words[2 * pair], bits);
   return true;
 }
 
@@ -78,12 +83,18 @@ mi_inline bool _mi_hard_live_clear(mi_live_word_t* words, uint64_t index) {
   if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
     return false;
   }
-  mi_live_word_t* const word = mi_live_owner_word(words, index);
-  uint32_t bits = mi_atomic_load_relaxed(word);
-  if (mi_unlikely(!_mi_bits_clear32(&bits, (uint32_t)index) || mi_live_has(mi_atomic_load_relaxed(word + 1), index))) {
+  // The words are found anew each time: the address is part of the instruction.
+  size_t pair = (size_t)(index >> MI_LIVE_WORD_SHIFT);
+  uint32_t bits = mi_atomic_load_relaxed(&words[2 * pair]);
+  if (mi_unlikely(!_mi_bits_clear32(&bits, (uint32_t)index))) {
     return false;
   }
-  mi_atomic_store_relaxed(word, bits);
+  mi_opaque(pair);
+  if (mi_unlikely(mi_live_has(mi_atomic_load_relaxed(&words[2 * pair + 1]), index))) {
+    return false;
+  }
+  mi_opaque(pair);
+  mi_atomic_store_relaxed(&words[2 * pair], bits);
   return true;
 }
 

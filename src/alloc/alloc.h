@@ -32,9 +32,8 @@ mi_inline void* _mi_origin_mark(void* p, mi_family_t family, size_t align) {
 
 // Allocates `size` bytes from this thread's theap of the main heap, on behalf of a call of the family.
 mi_inline void* _mi_alloc_as(size_t size, mi_family_t family) {
-  mi_theap_t* const theap = _mi_thread_theap();
-  if (mi_likely(_mi_block_is_plain(size, MI_DIRECT_SIZE_MAX) && theap != NULL)) {
-    mi_page_t* const page = theap->direct[(size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
+  if (mi_likely(_mi_thread_is_direct(size))) {
+    mi_page_t* const page = _mi_tls.theap->direct[(size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
     void* const p = _mi_page_try_pop_known(page, (uint8_t)family, MI_SMALL_GRANULE_SHIFT);
     if (mi_likely(p != NULL)) {
       return _mi_block_hand_out(page, p, size, false, page->free_is_zero);
@@ -47,9 +46,8 @@ mi_inline void* _mi_alloc(size_t size) { return _mi_alloc_as(size, MI_FAMILY_ANY
 
 // The same, zeroed up to the usable size.
 mi_inline void* _mi_alloc_zero_as(size_t size, mi_family_t family) {
-  mi_theap_t* const theap = _mi_thread_theap();
-  if (mi_likely(_mi_block_is_plain(size, MI_DIRECT_SIZE_MAX) && theap != NULL)) {
-    mi_page_t* const page = theap->direct[(size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
+  if (mi_likely(_mi_thread_is_direct(size))) {
+    mi_page_t* const page = _mi_tls.theap->direct[(size + MI_BLOCK_EXTRA + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
     void* const p = _mi_page_try_pop_known(page, (uint8_t)family, MI_SMALL_GRANULE_SHIFT);
     if (mi_likely(p != NULL)) {
       return _mi_block_hand_out(page, p, size, true, page->free_is_zero);

@@ -27,6 +27,11 @@
 #define mi_unlikely(x) __builtin_expect(!!(x), 0)
 #define mi_unreachable() __builtin_unreachable()
 
+// The compiler takes x for changed from here on, so that it does not compute ahead, or once for several uses, what the next
+// instruction has for nothing.
+#define mi_opaque(x) __asm__("" \
+                             : "+r"(x))
+
 // Thread-local storage that costs one instruction: it lives in the static TLS block, so the library must be there
 // at program start or fit the C library's reserve for late comers (it needs a few words only).
 #define mi_thread_local __thread __attribute__((tls_model("initial-exec")))

@@ -372,7 +372,7 @@ static bool mi_page_unregister(mi_page_t* page, void* arg) {
 
 static bool mi_page_note_use(mi_page_t* page, void* in_use) {
   const uint32_t freed = _mi_remote_count(mi_atomic_load_acquire(&page->remote));
-  *(bool*)in_use = *(bool*)in_use || page->used > freed;
+  *(bool*)in_use = *(bool*)in_use || _mi_page_in_use(page) > freed;
   return true;
 }
 

@@ -15,7 +15,8 @@
 //   owned       a thread's id is in page->owner, and MI_REMOTE_OWNED is set in page->remote
 //   full        an owned page with no free block; after a few, theaps let go of them: unowned and not listed
 //   listed      an unowned page with free blocks, in the heap's list of its class, for whoever needs it
-//   retired     an owned page with no block in use, kept for a moment in case it is wanted again
+//   retired     an owned page that had no block in use and is kept for a moment in case it is wanted again; the keeping
+//               counts as a block in use, so that the paths of malloc and free need not know of it
 #pragma once
 
 #include "hardening/free-list.h"
@@ -83,7 +84,7 @@ struct mi_page_s {
   // Written by the owner on every call.
   mi_aligned(MI_CACHE_LINE) mi_block_t* free;
   mi_block_t* local_free;
-  uint32_t used;          // blocks handed out and not collected
+  uint32_t used;          // blocks handed out and not collected, and one more if the page is retired
   uint32_t capacity;      // blocks that were ever in a list
   uint32_t class_spread;  // how many request sizes lead to this class; a slice for a single
   bool free_is_zero;      // blocks in `free` hold zeroes but for their link
@@ -120,9 +121,9 @@ _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew it
 typedef struct mi_page_queue_s {
   mi_page_t* first;
   mi_page_t* last;
-  mi_page_t* retired;  // at most one page with no block in use is kept
   uint32_t count;
-  uint32_t lent;  // blocks that the thread had from shared pages before it got one of its own
+  uint32_t retired;  // pages
+  uint32_t lent;     // blocks that the thread had from shared pages before it got one of its own
 } mi_page_queue_t;
 
 // Fast-path entry: a page of which allocation may always be tried; never has a free block.
@@ -135,6 +136,9 @@ mi_inline uint32_t _mi_remote_count(uint64_t remote) {
 
 // Of a page as _mi_page_map_look found it: whether it is none.
 mi_inline bool _mi_page_is_none(const mi_page_t* page) { return page->start == NULL; }
+
+// How many blocks the program has, and others have freed that nobody has collected.
+mi_inline uint32_t _mi_page_in_use(const mi_page_t* page) { return page->used - page->retired; }
 
 mi_inline bool _mi_page_is_single(const mi_page_t* page) { return page->bin == MI_BIN_SINGLE; }
 
