@@ -99,6 +99,10 @@ mi_inline mi_theap_t* _mi_thread_theap(void) { return mi_atomic_load_relaxed(&_m
 // Whether they are armed and a request of this size finds its page in the table of `theap`. Those for nothing do not where they
 // are served apart.
 mi_inline bool _mi_thread_is_direct(size_t size) {
+  // The compiler cannot look into the comparison.
+  if (__builtin_constant_p(size) && size > MI_DIRECT_SIZE_MAX) {
+    return false;
+  }
   return mi_atomic_load_is_above_relaxed(&_mi_tls.direct_end, MI_HAS_ZERO_SIZE ? size - 1 : size);
 }
 
