@@ -32,7 +32,7 @@ enum {
   MI_TICK_BUSY_CALLS = 8,
   // About a millisecond between two tries to get memory that the system does not have.
   MI_RETRY_YIELDS = 16,
-  // One empty page of each class is kept with all that was done to it, and further ones while a theap keeps no more slices than
+  // One empty page of each class is kept as it is, and further ones while a theap keeps no more slices than
   // a fourth of what it has: at least and at most so many.
   MI_RETIRED_SLICES_MIN = 32,
   MI_RETIRED_SLICES_MAX = 128,
@@ -114,6 +114,10 @@ void _mi_page_retire(mi_page_t* page) {
     _mi_thread_disarm();
     return;
   }
+  // The first is likely to be wanted at once.
+  if (theap->queues[page->bin].retired > 0) {
+    _mi_page_drop_old_lists(page);
+  }
   _mi_queue_retire(theap, page);
   _mi_counter_add(&_mi_stats.pages_retire, 1);
   // Time runs for the thread as a whole: its first theap's tick looks after all of them.
@@ -185,7 +189,8 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
       best = mi_page_has_free(page) ? page : NULL;
     }
   }
-  if (best == NULL && extensible != NULL) {
+  // An empty page may stay so while a page in use has room.
+  if (extensible != NULL && (best == NULL || (_mi_page_in_use(best) == 0 && _mi_page_in_use(extensible) > 0))) {
     best = extensible;
     _mi_page_extend(best);
   }

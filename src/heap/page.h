@@ -89,6 +89,7 @@ struct mi_page_s {
   uint32_t class_spread;  // how many request sizes lead to this class; a slice for a single
   bool free_is_zero;      // blocks in `free` hold zeroes but for their link
   bool retired;
+  bool relisted;      // its blocks were in lists before, all of which were dropped
   mi_link_key_t key;  // of the links in `free` and `local_free`, which only the owner reads and writes
   uintptr_t key_inverse;
   // Written by other threads.
@@ -245,6 +246,9 @@ void _mi_page_extend(mi_page_t* page);
 
 // A new page, whose size of blocks is known: nothing of it is listed.
 void _mi_page_order_init(mi_page_t* page);
+
+// An empty page is kept for later: drops its lists, as if it were new, unless its blocks are large.
+void _mi_page_drop_old_lists(mi_page_t* page);
 
 // Gives the owner's lists new keys if the random numbers were reseeded, in a forked child, since they got theirs.
 void _mi_page_rekey(mi_page_t* page);
