@@ -13,8 +13,9 @@
 mi_noinline void* _mi_alloc_slow(size_t size);
 mi_noinline void* _mi_alloc_zero_slow(size_t size);
 mi_noinline void* _mi_alloc_slow_as(size_t size, mi_family_t family);  // where origins are kept
-mi_noinline void _mi_free_slow(void* p, mi_page_t* page);              // the page as _mi_page_map_look found it, which may be none
-mi_noinline void _mi_free_nowhere(void* p);                            // what has no page
+// The page as _mi_page_map_look found it, which may be none; and an address for which it found nothing.
+mi_noinline void _mi_free_slow(void* p, mi_page_t* page);
+mi_noinline void _mi_free_nowhere(void* p);
 
 // Reports a free of an address in an owned page of this thread that is no live block.
 mi_cold void _mi_free_report(const void* p, const mi_page_t* page);

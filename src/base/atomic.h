@@ -31,9 +31,9 @@
   atomic_compare_exchange_strong_explicit(p, expected, desired, memory_order_acq_rel, memory_order_acquire)
 
 // Loads for the paths where each instruction counts: compilers do not fold an atomic load into the instruction that uses it.
-// _follow_: x plus word number `index` of the table that begins `offset` bytes, a constant, behind x. _is_: whether x is at p. _is_above_:
-// whether more is.
-#if defined(__x86_64__) && defined(__LP64__) && !MI_TSAN_BUILD
+// _follow_: x plus word number `index` of the table that begins `offset` bytes, a constant, behind x. _is_: whether x is at p.
+// _is_above_: whether more than x is. For assembly a constant is one only where the compiler optimises.
+#if defined(__x86_64__) && defined(__LP64__) && defined(__OPTIMIZE__) && !MI_TSAN_BUILD
 // A load of this machine acquires; the compiler is told.
 mi_inline uintptr_t mi_atomic_follow_acquire(uintptr_t x, size_t index, const size_t offset) {
   __asm__ volatile("add %c2(%0,%1,8), %0"

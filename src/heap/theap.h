@@ -15,7 +15,7 @@ typedef struct mi_quarantine_s mi_quarantine_t;
 
 enum {
   MI_DIRECT_ENTRIES = MI_DIRECT_SIZE_MAX / MI_BLOCK_ALIGN + 1,
-  // Requests below this, less one for those that are one more than what is compared, find their page in the table.
+  // Requests below this find their page in the table.
   MI_DIRECT_END = MI_DIRECT_SIZE_MAX + 1 - (MI_HAS_PADDING ? MI_PADDING_SIZE : 0),
   MI_THEAP_RECENT = 16,
 };
@@ -96,8 +96,8 @@ extern mi_thread_local mi_tls_t _mi_tls;
 // This thread's default theap, if the fast paths are armed; else NULL.
 mi_inline mi_theap_t* _mi_thread_theap(void) { return mi_atomic_load_relaxed(&_mi_tls.direct_end) != 0 ? _mi_tls.theap : NULL; }
 
-// Whether they are armed and a request of this size finds its page in the table of `theap`. Those for nothing do not where they
-// are served apart.
+// Whether they are armed and a request of this size finds its page in the table of `theap`. Where requests for nothing are
+// served apart, size and bound are compared less one, so that those are above.
 mi_inline bool _mi_thread_is_direct(size_t size) {
   // The compiler cannot look into the comparison.
   if (__builtin_constant_p(size) && size > MI_DIRECT_SIZE_MAX) {
