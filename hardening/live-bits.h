@@ -12,7 +12,11 @@
 #include "src/base/bits.h"
 #include "src/base/geometry.h"
 
-typedef _Atomic(uint64_t) mi_live_word_t;
+// Of half a word's size, so that a pair is found with an index that is scaled in the instruction.
+typedef _Atomic(uint32_t) mi_live_word_t;
+
+enum { MI_LIVE_WORD_SHIFT = 5,
+       MI_LIVE_WORD_BITS = 1 << MI_LIVE_WORD_SHIFT };
 
 // The granule at `offset` bytes into a page. A rotation instead of a shift: an offset inside a granule turns into a huge
 // number, so one comparison with MI_PAGE_GRANULES checks both alignment and range.
@@ -21,17 +25,17 @@ mi_inline uint64_t _mi_hard_live_index(uint64_t offset, unsigned granule_shift) 
 }
 
 mi_inline mi_live_word_t* mi_live_owner_word(mi_live_word_t* words, uint64_t index) {
-  return &words[(index >> 6) << 1];
+  return words + 2 * (size_t)(index >> MI_LIVE_WORD_SHIFT);
 }
 
 mi_inline mi_live_word_t* mi_live_remote_word(mi_live_word_t* words, uint64_t index) {
-  return &words[((index >> 6) << 1) + 1];
+  return mi_live_owner_word(words, index) + 1;
 }
 
-mi_inline uint64_t mi_live_bit(uint64_t index) { return UINT64_C(1) << (index & 63); }
+mi_inline uint32_t mi_live_bit(uint64_t index) { return UINT32_C(1) << (index & (MI_LIVE_WORD_BITS - 1)); }
 
 // Written as a shift of the word, which compilers turn into one instruction that tests a bit.
-mi_inline bool mi_live_has(uint64_t word, uint64_t index) { return ((word >> (index & 63)) & 1) != 0; }
+mi_inline bool mi_live_has(uint32_t word, uint64_t index) { return ((word >> (index & (MI_LIVE_WORD_BITS - 1))) & 1) != 0; }
 
 // Anyone: how many blocks are in use: those whose bit is set and of which no free waits to be collected.
 mi_inline uint32_t _mi_hard_live_count(mi_live_word_t* words) {
@@ -48,8 +52,8 @@ mi_inline void _mi_hard_live_close_all(mi_live_word_t* words) {
   __builtin_memset((void*)(uintptr_t)words, 0xff, MI_LIVE_META_SIZE);
 }
 
-// Owner: blocks start at the places of `bits`, from `index` on, a multiple of 64, and are free.
-mi_inline void _mi_hard_live_open(mi_live_word_t* words, uint64_t index, uint64_t bits) {
+// Owner: blocks start at the places of `bits`, from `index` on, a multiple of MI_LIVE_WORD_BITS, and are free.
+mi_inline void _mi_hard_live_open(mi_live_word_t* words, uint64_t index, uint32_t bits) {
   mi_live_word_t* const word = mi_live_owner_word(words, index);
   // The owner's bits first, as in collecting: no place looks live meanwhile.
   mi_atomic_store_relaxed(word, mi_atomic_load_relaxed(word) & ~bits);
@@ -70,13 +74,17 @@ mi_inline bool _mi_hard_live_set(mi_live_word_t* words, uint64_t index) {
   if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
     return false;
   }
-  mi_live_word_t* const word = mi_live_owner_word(words, index);
-  const uint64_t before = mi_atomic_load_relaxed(word);
-  const uint64_t marked = mi_atomic_load_relaxed(mi_live_remote_word(words, index));
-  if (mi_unlikely(mi_live_has(before | marked, index))) {
+  size_t pair = (size_t)(index >> MI_LIVE_WORD_SHIFT);
+  uint32_t bits = mi_atomic_load_relaxed(&words[2 * pair]);
+  if (mi_unlikely(_mi_bits_set32(&bits, (uint32_t)index))) {
     return false;
   }
-  mi_atomic_store_relaxed(word, before | mi_live_bit(index));
+  mi_opaque(pair);
+  if (mi_unlikely(mi_live_has(mi_atomic_load_relaxed(&words[2 * pair + 1]), index))) {
+    return false;
+  }
+  mi_opaque(pair);
+  mi_atomic_store_relaxed(&words[2 * pair], bits);
   return true;
 }
 
@@ -85,13 +93,18 @@ mi_inline bool _mi_hard_live_clear(mi_live_word_t* words, uint64_t index) {
   if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
     return false;
   }
-  mi_live_word_t* const word = mi_live_owner_word(words, index);
-  const uint64_t before = mi_atomic_load_relaxed(word);
-  if (mi_unlikely(!mi_live_has(before, index) ||
-                  mi_live_has(mi_atomic_load_relaxed(mi_live_remote_word(words, index)), index))) {
+  // The words are found anew each time: the address is part of the instruction.
+  size_t pair = (size_t)(index >> MI_LIVE_WORD_SHIFT);
+  uint32_t bits = mi_atomic_load_relaxed(&words[2 * pair]);
+  if (mi_unlikely(!_mi_bits_clear32(&bits, (uint32_t)index))) {
     return false;
   }
-  mi_atomic_store_relaxed(word, before & ~mi_live_bit(index));
+  mi_opaque(pair);
+  if (mi_unlikely(mi_live_has(mi_atomic_load_relaxed(&words[2 * pair + 1]), index))) {
+    return false;
+  }
+  mi_opaque(pair);
+  mi_atomic_store_relaxed(&words[2 * pair], bits);
   return true;
 }
 
@@ -100,7 +113,7 @@ mi_inline bool _mi_hard_live_mark_remote(mi_live_word_t* words, uint64_t index) 
   if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
     return false;
   }
-  const uint64_t bit = mi_live_bit(index);
+  const uint32_t bit = mi_live_bit(index);
   // Looked at first, so that an interior pointer leaves no mark. Relaxed: the program ordered the allocation before us.
   if ((mi_atomic_load_relaxed(mi_live_owner_word(words, index)) & bit) == 0) {
     return false;
@@ -128,9 +141,9 @@ mi_inline bool _mi_hard_live_collect(mi_live_word_t* words, uint64_t index) {
   if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
     return false;
   }
-  const uint64_t bit = mi_live_bit(index);
+  const uint32_t bit = mi_live_bit(index);
   mi_live_word_t* const word = mi_live_owner_word(words, index);
-  const uint64_t before = mi_atomic_load_relaxed(word);
+  const uint32_t before = mi_atomic_load_relaxed(word);
   mi_atomic_store_relaxed(word, before & ~bit);
   // Cleared after the owner's bit, so that there is no moment in which the block looks live and unmarked.
   // What waited in a quarantine has lost its owner's bit already.
@@ -141,7 +154,7 @@ mi_inline bool _mi_hard_live_collect(mi_live_word_t* words, uint64_t index) {
 // Whoever took the block at `index` in quarantine when it was the page's owner and is not any more: the block goes on to
 // the page's list of others' frees. False: it is not free, or in that list already.
 mi_inline bool _mi_hard_live_mark_waited(mi_live_word_t* words, uint64_t index) {
-  const uint64_t bit = mi_live_bit(index);
+  const uint32_t bit = mi_live_bit(index);
   return (mi_atomic_load_relaxed(mi_live_owner_word(words, index)) & bit) == 0 &&
       (mi_atomic_or_acq_rel(mi_live_remote_word(words, index), bit) & bit) == 0;
 }

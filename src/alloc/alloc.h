@@ -13,10 +13,12 @@
 mi_noinline void* _mi_alloc_slow(size_t size);
 mi_noinline void* _mi_alloc_zero_slow(size_t size);
 mi_noinline void* _mi_alloc_slow_as(size_t size, bool zero, mi_family_t family);  // where origins are kept
+// The page as _mi_page_map_look found it, which may be none; and an address for which it found nothing.
 mi_noinline void _mi_free_slow(void* p, mi_page_t* page);
+mi_noinline void _mi_free_nowhere(void* p);
 
 // Reports a free of an address in an owned page of this thread that is no live block.
-mi_cold void _mi_free_report(const mi_page_t* page, const void* p);
+mi_cold void _mi_free_report(const void* p, const mi_page_t* page);
 
 // Notes which call made the block p, where it is not made by _mi_page_pop_as with that. p may be NULL.
 mi_noinline void _mi_origin_note(void* p, uint8_t origin);
@@ -58,13 +60,13 @@ mi_inline void* mi_alloc_again(mi_theap_t* theap, size_t size, bool zero, mi_fam
 }
 
 mi_inline void* mi_alloc_as(size_t size, bool zero, mi_family_t family) {
-  mi_theap_t* const theap = _mi_thread_theap();
-  if (mi_likely(_mi_block_is_plain(size, MI_DIRECT_SIZE_MAX) && theap != NULL)) {
+  if (mi_likely(_mi_thread_is_direct(size))) {
+    mi_theap_t* const theap = _mi_tls.theap;
     if (MI_HAS_QUARANTINE) {
       return mi_alloc_again(theap, size, zero, family);
     }
     mi_page_t* const page = theap->direct[_mi_direct_entry(size)];
-    void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
+    void* const p = _mi_page_try_pop_known(page, (uint8_t)family, MI_SMALL_GRANULE_SHIFT);
     if (mi_likely(p != NULL)) {
       return _mi_block_hand_out(page, p, size, zero, page->free_is_zero);
     }
@@ -96,7 +98,7 @@ mi_inline void _mi_free_local(mi_page_t* page, mi_block_t* block) {
     return;
   }
   if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_clear(page->live, _mi_page_live_index(page, block)))) {
-    _mi_free_report(page, block);
+    _mi_free_report(block, page);
     return;
   }
   _mi_block_push_local(page, block);
@@ -104,9 +106,11 @@ mi_inline void _mi_free_local(mi_page_t* page, mi_block_t* block) {
 
 // Frees a block; NULL is ignored. What is no block of this allocator is a violation.
 mi_inline void _mi_free(void* p) {
-  mi_page_t* const page = _mi_page_map_find(p);
-  // Relaxed: only this thread ever stores its own id there.
-  if (mi_likely(page != NULL && mi_atomic_load_relaxed(&page->owner) == _mi_thread_tid())) {
+  mi_page_t* page;
+  // Relaxed: only this thread ever stores its own id there, and nobody's in one that is none.
+  if (mi_unlikely(!_mi_page_map_look(p, &page))) {
+    _mi_free_nowhere(p);
+  } else if (mi_likely(mi_atomic_load_is_relaxed(&page->owner, _mi_thread_tid()))) {
     _mi_free_local(page, p);
   } else {
     _mi_free_slow(p, page);

@@ -66,7 +66,7 @@ static void mi_report_no_page(const void* p, const char* what) {
   }
 }
 
-void _mi_free_report(const mi_page_t* page, const void* p) { mi_report_in_page(page, p, NULL); }
+void _mi_free_report(const void* p, const mi_page_t* page) { mi_report_in_page(page, p, NULL); }
 
 void _mi_report_bad_pointer(const mi_page_t* page, const void* p, const char* what) {
   if (page != NULL) {
@@ -108,17 +108,21 @@ static void mi_free_other(mi_page_t* page, void* p) {
 void _mi_free_dressed(mi_page_t* page, mi_block_t* block) {
   const uint64_t index = _mi_page_live_index(page, block);
   if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_clear(page->live, index))) {
-    _mi_free_report(page, block);
+    _mi_free_report(block, page);
     return;
   }
   _mi_block_free_local(page, block, index);
 }
 
+void _mi_free_nowhere(void* p) {
+  if (p != NULL && !_mi_process_is_closed()) {
+    mi_report_no_page(p, NULL);
+  }
+}
+
 void _mi_free_slow(void* p, mi_page_t* page) {
-  if (mi_unlikely(page == NULL)) {
-    if (p != NULL && !_mi_process_is_closed()) {
-      mi_report_no_page(p, NULL);
-    }
+  if (mi_unlikely(_mi_page_is_none(page))) {
+    _mi_free_nowhere(p);
     return;
   }
   // The clock may be due for a look, and the fast paths for arming.

@@ -35,6 +35,43 @@
 #define mi_atomic_cas_strong_acq_rel(p, expected, desired) \
   atomic_compare_exchange_strong_explicit(p, expected, desired, memory_order_acq_rel, memory_order_acquire)
 
+// Loads for the paths where each instruction counts: compilers do not fold an atomic load into the instruction that uses it.
+// _follow_: x plus word number `index` of the table that begins `offset` bytes, a constant, behind x. _is_: whether x is at p.
+// _is_above_: whether more than x is. For assembly a constant is one only where the compiler optimises.
+#if defined(__x86_64__) && defined(__LP64__) && defined(__OPTIMIZE__) && !MI_TSAN_BUILD
+// A load of this machine acquires; the compiler is told.
+mi_inline uintptr_t mi_atomic_follow_acquire(uintptr_t x, size_t index, const size_t offset) {
+  __asm__ volatile("add %c2(%0,%1,8), %0"
+                   : "+r"(x)
+                   : "r"(index), "i"(offset)
+                   : "cc", "memory");
+  return x;
+}
+
+mi_inline bool mi_atomic_load_is_relaxed(const _Atomic(uintptr_t)* p, uintptr_t x) {
+  bool is;
+  __asm__ volatile("cmp %2, %1"
+                   : "=@cce"(is)
+                   : "m"(*p), "r"(x));
+  return is;
+}
+
+mi_inline bool mi_atomic_load_is_above_relaxed(const _Atomic(uintptr_t)* p, uintptr_t x) {
+  bool is_above;
+  __asm__ volatile("cmp %1, %2"
+                   : "=@ccb"(is_above)
+                   : "m"(*p), "r"(x));
+  return is_above;
+}
+#else
+mi_inline uintptr_t mi_atomic_follow_acquire(uintptr_t x, size_t index, size_t offset) {
+  return x + mi_atomic_load_acquire((const _Atomic(uintptr_t)*)(x + offset) + index);
+}
+
+mi_inline bool mi_atomic_load_is_relaxed(const _Atomic(uintptr_t)* p, uintptr_t x) { return mi_atomic_load_relaxed(p) == x; }
+mi_inline bool mi_atomic_load_is_above_relaxed(const _Atomic(uintptr_t)* p, uintptr_t x) { return mi_atomic_load_relaxed(p) > x; }
+#endif
+
 // Tells the processor that this is a spin loop.
 mi_inline void _mi_atomic_pause(void) {
 #if defined(__x86_64__) || defined(__i386__)

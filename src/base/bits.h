@@ -51,5 +51,37 @@ mi_inline uint64_t _mi_bits_mul_fold(uint64_t a, uint64_t b) {
 #endif
 }
 
+// Set and clear a bit of *word, by its number modulo 32, and return what it was: one instruction where the processor has it,
+// which compilers do not find.
+#if defined(__x86_64__) || defined(__i386__)
+mi_inline bool _mi_bits_set32(uint32_t* word, uint32_t number) {
+  bool was;
+  __asm__("bts %2, %0"
+          : "+r"(*word), "=@ccc"(was)
+          : "r"(number));
+  return was;
+}
+
+mi_inline bool _mi_bits_clear32(uint32_t* word, uint32_t number) {
+  bool was;
+  __asm__("btr %2, %0"
+          : "+r"(*word), "=@ccc"(was)
+          : "r"(number));
+  return was;
+}
+#else
+mi_inline bool _mi_bits_set32(uint32_t* word, uint32_t number) {
+  const uint32_t before = *word;
+  *word = before | (UINT32_C(1) << (number & 31));
+  return ((before >> (number & 31)) & 1) != 0;
+}
+
+mi_inline bool _mi_bits_clear32(uint32_t* word, uint32_t number) {
+  const uint32_t before = *word;
+  *word = before & ~(UINT32_C(1) << (number & 31));
+  return ((before >> (number & 31)) & 1) != 0;
+}
+#endif
+
 // Sets the lowest n bits; n is at most 64.
 mi_inline uint64_t _mi_bits_mask64(unsigned n) { return n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1; }

@@ -29,12 +29,21 @@
 // Reads what another thread writes plainly, and copes with whatever it finds.
 #define mi_no_tsan __attribute__((no_sanitize("thread")))
 
+// The compiler takes x for changed from here on, so that it does not compute ahead, or once for several uses, what the next
+// instruction has for nothing.
+#define mi_opaque(x) __asm__("" \
+                             : "+r"(x))
+
 // Thread-local storage that costs one instruction: it lives in the static TLS block, so the library must be there
 // at program start or fit the C library's reserve for late comers (it needs a few words only).
 #define mi_thread_local __thread __attribute__((tls_model("initial-exec")))
 
 // Everything is compiled with -fvisibility=hidden; what `nm -D` shows carries this.
 #define mi_exported __attribute__((visibility("default")))
+
+// A variable that fast paths read: the flag is for definitions only, and what is declared alone is looked for in the table of
+// addresses.
+#define mi_hidden __attribute__((visibility("hidden")))
 
 #if UINTPTR_MAX == UINT64_MAX
 #define MI_INTPTR_SHIFT 3

@@ -18,6 +18,7 @@ enum {
   // 1024 in a large one. One live bit a granule makes the free check a shift, a mask and a bit test.
   MI_PAGE_GRANULES = 4096,
   MI_SMALL_PAGE_SHIFT = 16,
+  MI_SMALL_GRANULE_SHIFT = MI_SMALL_PAGE_SHIFT - 12,
   MI_MEDIUM_PAGE_SHIFT = 19,
   MI_LARGE_PAGE_SHIFT = 22,
   MI_SMALL_PAGE_SLICES = 1 << (MI_SMALL_PAGE_SHIFT - MI_SLICE_SHIFT),

@@ -256,7 +256,7 @@ static void mi_block_check_left(const mi_page_t* page, const uint8_t* block) {
   if (MI_HAS_ZERO_ON_FREE && found == 0 && !_mi_hard_live_test(page->live, index)) {
     return;
   }
-  const uint64_t bit = mi_live_bit(index);
+  const uint32_t bit = mi_live_bit(index);
   const bool lives = (mi_atomic_load_relaxed(mi_live_owner_word(page->live, index)) & bit) != 0;
   if (mi_unlikely(!_mi_page_was_listed(page, left))) {
     // Nobody had it yet, so nothing but a run of writes from the right can have been there.

@@ -34,6 +34,10 @@ enum {
   MI_RETRY_YIELDS = 16,
   // Where blocks wait, so many frees after that look at the clock.
   MI_WATCHED_FREES = 256,
+  // One empty page of each class is kept as it is, and further ones while a theap keeps no more slices than
+  // a fourth of what it has: at least and at most so many.
+  MI_RETIRED_SLICES_MIN = 32,
+  MI_RETIRED_SLICES_MAX = 128,
 };
 
 // Time
@@ -42,16 +46,15 @@ enum {
 static void mi_theap_retire_expired(mi_theap_t* theap) {
   theap->retire_due = 0;
   for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
-    mi_page_t* const page = theap->queues[bin].retired;
-    if (page == NULL) {
-      continue;
-    }
-    if (page->used == 0) {
-      _mi_queue_remove(theap, page);
-      _mi_page_release_idle(page);
-    } else {
-      theap->queues[bin].retired = NULL;
-      page->retired = false;
+    mi_page_t* next;
+    for (mi_page_t* page = theap->queues[bin].first; theap->queues[bin].retired > 0; page = next) {
+      next = page->next;
+      const bool is_idle = page->retired && _mi_page_in_use(page) == 0;
+      _mi_queue_unretire(theap, page);
+      if (is_idle) {
+        _mi_queue_remove(theap, page);
+        _mi_page_release_idle(page);
+      }
     }
   }
 }
@@ -125,25 +128,26 @@ void _mi_theap_tick(void) {
   }
 }
 
-// A page became empty on this thread: the first of its class is kept, the next given back.
+static bool mi_theap_may_keep(const mi_theap_t* theap, const mi_page_t* page) {
+  const size_t max = _mi_min(_mi_max(theap->slices / 4, MI_RETIRED_SLICES_MIN), MI_RETIRED_SLICES_MAX);
+  return theap->queues[page->bin].retired == 0 || theap->retired_slices + page->slice_count <= max;
+}
+
+// A page became empty on this thread, and is kept or given back.
 void _mi_page_retire(mi_page_t* page) {
-  if (page->retired) {
-    return;
-  }
   mi_theap_t* const theap = page->theap;
-  mi_page_queue_t* const queue = &theap->queues[page->bin];
   const long delay = _mi_option_get(mi_option_purge_delay);
-  if (delay == 0 || (queue->retired != NULL && queue->retired->used == 0)) {
+  if (delay == 0 || !mi_theap_may_keep(theap, page)) {
     _mi_queue_remove(theap, page);
     _mi_page_release(page);
     _mi_thread_disarm();
     return;
   }
-  if (queue->retired != NULL) {
-    queue->retired->retired = false;
+  // The first is likely to be wanted at once.
+  if (theap->queues[page->bin].retired > 0) {
+    _mi_page_drop_old_lists(page);
   }
-  queue->retired = page;
-  page->retired = true;
+  _mi_queue_retire(theap, page);
   _mi_page_note_live(page, 0);
   mi_heap_counter_add(_mi_page_heap(page), pages_retire, 1);
   // Time runs for the thread as a whole: its first theap's tick looks after all of them.
@@ -175,9 +179,9 @@ static bool mi_theap_let_go(mi_theap_t* theap, mi_page_t* page) {
 // so far that are not empty, each as likely.
 static bool mi_page_is_better(mi_theap_t* theap, const mi_page_t* page, const mi_page_t* best, uint32_t seen) {
   if (MI_HAS_RANDOM_PLACE) {
-    return page->used > 0 && (best->used == 0 || _mi_theap_choose(theap, seen) == 0);
+    return _mi_page_in_use(page) > 0 && (_mi_page_in_use(best) == 0 || _mi_theap_choose(theap, seen) == 0);
   }
-  return page->used > best->used;
+  return _mi_page_in_use(page) > _mi_page_in_use(best);
 }
 
 // The page of the queue to allocate from next, with a free block: one of the first few that have one, else one that can
@@ -199,17 +203,21 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
     next = page->next;
     theap->counts.searched++;
     if (mi_page_has_free(page)) {
-      seen += page->used > 0;
+      seen += _mi_page_in_use(page) > 0;
       mi_page_t* const other = best == NULL || mi_page_is_better(theap, page, best, seen) ? best : page;
       best = other == best ? page : best;
       // Emptied by other threads, and nobody will free into it again.
-      if (other != NULL && other->used == 0) {
+      if (other != NULL && other->used == 0) {  // and not retired
         _mi_page_retire(other);
       }
       if (--candidates <= 0) {
         break;
       }
-    } else if (page->capacity < page->reserved) {
+      continue;
+    }
+    // It came first and was used again.
+    _mi_queue_unretire(theap, page);
+    if (page->capacity < page->reserved) {
       extensible = extensible != NULL ? extensible : page;
     } else {
       _mi_page_note_live(page, _mi_page_live(page));
@@ -218,7 +226,8 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
       }
     }
   }
-  if (best == NULL && extensible != NULL) {
+  // An empty page may stay so while a page in use has room.
+  if (extensible != NULL && (best == NULL || (_mi_page_in_use(best) == 0 && _mi_page_in_use(extensible) > 0))) {
     best = extensible;
     _mi_page_extend(best);
   }
@@ -444,7 +453,7 @@ void _mi_theap_collect(mi_theap_t* theap, bool force) {
     for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = next) {
       next = page->next;
       _mi_page_collect(page);
-      if (page->used == 0 && (force || !page->retired)) {
+      if (page->used == 0 || (force && _mi_page_in_use(page) == 0)) {
         _mi_queue_remove(theap, page);
         _mi_page_release(page);
       } else {

@@ -95,7 +95,7 @@ void _mi_page_note_live(mi_page_t* page, uint32_t live) {
 // Pages
 
 void _mi_page_count_joined(mi_page_t* page, uint32_t moved) {
-  const uint32_t free = page->capacity - page->used;
+  const uint32_t free = page->capacity - _mi_page_in_use(page);
   const uint32_t before = free > moved ? free - moved : 0;
   const uint32_t handed = page->listed > before ? page->listed - before : 0;
   page->listed = (uint16_t)_mi_min(free, MI_PAGE_GRANULES);
@@ -106,7 +106,7 @@ void _mi_page_count_joined(mi_page_t* page, uint32_t moved) {
 // not lead to a free block ends the list.
 static uint32_t mi_page_free_length(const mi_page_t* page) {
   if (page->local_free == NULL) {
-    return (uint32_t)_mi_min(page->capacity - page->used, page->listed);
+    return (uint32_t)_mi_min(page->capacity - _mi_page_in_use(page), page->listed);
   }
   uint32_t length = 0;
   for (const mi_block_t* block = page->free; block != NULL && length < page->listed; block = _mi_block_next(page, block)) {
@@ -281,6 +281,12 @@ typedef struct mi_blocks_seen_s {
   int64_t pages[MI_STAT_BINS];
 } mi_blocks_seen_t;
 
+// The same as _mi_page_in_use, while the page's thread works. The two may be of different moments.
+static mi_no_tsan uint32_t mi_page_look_in_use(const mi_page_t* page) {
+  const uint32_t used = *(const volatile uint32_t*)&page->used;
+  return used - (used > 0 && *(const volatile bool*)&page->retired);
+}
+
 // What a page of any thread has in use: read until nobody has collected meanwhile.
 static mi_no_tsan uint32_t mi_page_look_live(const mi_page_t* page) {
   enum { MI_LOOKS = 8 };
@@ -290,7 +296,7 @@ static mi_no_tsan uint32_t mi_page_look_live(const mi_page_t* page) {
   uint64_t remote = mi_atomic_load_acquire(&page->remote);
   uint32_t used = 0;
   for (unsigned i = 0; i < MI_LOOKS; i++) {
-    used = *(const volatile uint32_t*)&page->used;
+    used = mi_page_look_in_use(page);
     const uint64_t again = mi_atomic_load_acquire(&page->remote);
     if (_mi_remote_count(again) == _mi_remote_count(remote)) {
       break;
@@ -311,7 +317,7 @@ static mi_no_tsan int64_t mi_page_look_handed(const mi_page_t* page, bool own) {
     length = page->free == NULL ? 0 : mi_page_free_length(page);
   } else {
     // Both lists of free blocks together.
-    const uint32_t used = *(const volatile uint32_t*)&page->used;
+    const uint32_t used = mi_page_look_in_use(page);
     const uint32_t capacity = *(const volatile uint32_t*)&page->capacity;
     length = capacity > used ? capacity - used : 0;
   }

@@ -47,7 +47,7 @@ mi_inline uint32_t _mi_page_live(const mi_page_t* page) {
   if (MI_HAS_QUARANTINE && MI_HAS_LIVE_BITS) {
     return _mi_hard_live_count(page->live);
   }
-  return page->used - _mi_remote_count(mi_atomic_load_relaxed(&page->remote));
+  return _mi_page_in_use(page) - _mi_remote_count(mi_atomic_load_relaxed(&page->remote));
 }
 
 // page->free has run out, and gets `count` blocks. The order is for readers: they may miss blocks for a moment, and never

@@ -302,6 +302,7 @@ static void mi_page_release_with_heap(mi_page_t* page) {
   mi_page_check_blocks(page);
   _mi_page_count_end(page);
   page->used = 0;
+  page->retired = false;
   if (MI_HAS_ZERO_ON_FREE && page->arena != NULL && !(MI_HAS_LARGE_QUARANTINE && _mi_page_is_single(page))) {
     _mi_page_release_idle(page);
   } else {
@@ -381,7 +382,7 @@ static bool mi_page_unregister(mi_page_t* page, void* arg) {
 
 static bool mi_page_note_use(mi_page_t* page, void* in_use) {
   const uint32_t freed = _mi_remote_count(mi_atomic_load_acquire(&page->remote));
-  *(bool*)in_use = *(bool*)in_use || page->used > freed;
+  *(bool*)in_use = *(bool*)in_use || _mi_page_in_use(page) > freed;
   return true;
 }
 

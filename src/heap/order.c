@@ -18,6 +18,8 @@ enum {
   MI_EXTEND_BLOCKS_MAX = MI_CHUNK_BYTES / MI_BLOCK_ALIGN + MI_EXTEND_BLOCKS,
   // The next free block is one of so many that were freed last.
   MI_REUSE_WINDOW = 8,
+  // The lists of empty pages of blocks up to this are dropped.
+  MI_DROPPED_BLOCK_MAX = 512,
   // An order's numbers are seeded anew after so many uses.
   MI_ORDER_USES = 64,
 };
@@ -66,6 +68,9 @@ void _mi_page_order_init(mi_page_t* page) {
 
 bool _mi_page_was_listed(const mi_page_t* page, const void* p) {
   const size_t number = (size_t)((uintptr_t)p - (uintptr_t)page->start) / page->block_size;
+  if (page->relisted) {
+    return number < page->reserved;
+  }
   if (MI_HAS_RANDOM_ORDER && number < page->reserved && !_mi_page_is_single(page)) {
     return ((page->unlisted >> mi_chunk_of(page, (uint32_t)number)) & 1) == 0;
   }
@@ -89,10 +94,10 @@ static void mi_page_open(mi_page_t* page, uint32_t first, uint32_t count) {
   uint64_t index = first * step;
   const uint64_t end = (first + count) * step;
   while (index < end) {
-    const uint64_t word = index & ~UINT64_C(63);
-    uint64_t bits = 0;
-    for (; index < end && index < word + 64; index += step) {
-      bits |= UINT64_C(1) << (index & 63);
+    const uint64_t word = index & ~(uint64_t)(MI_LIVE_WORD_BITS - 1);
+    uint32_t bits = 0;
+    for (; index < end && index < word + MI_LIVE_WORD_BITS; index += step) {
+      bits |= mi_live_bit(index);
     }
     _mi_hard_live_open(page->live, word, bits);
   }
@@ -198,13 +203,30 @@ static void mi_page_turn_list(mi_page_t* page) {
   }
 }
 
+void _mi_page_drop_old_lists(mi_page_t* page) {
+  // Each block of an old list is cold and names the next, so one is waited for after the other; making a new list is quicker
+  // where an OS page holds many. What is done to the bytes of free blocks outlasts the page's being empty.
+  if (MI_BLOCKS_ARE_DRESSED || page->block_size > MI_DROPPED_BLOCK_MAX) {
+    return;
+  }
+  page->free = NULL;
+  page->local_free = NULL;
+  page->capacity = 0;
+  page->memory_is_zero = false;
+  page->relisted = true;
+  if (MI_HAS_LIVE_BITS) {
+    _mi_hard_live_close_all(page->live);
+  }
+  _mi_page_order_init(page);
+}
+
 bool _mi_page_refill_freed(mi_page_t* page) {
   mi_assert_internal(page->free == NULL);
   if (page->local_free != NULL) {
     page->free = page->local_free;
     page->local_free = NULL;
     page->free_is_zero = false;
-    _mi_page_count_refill(page, page->capacity - page->used);
+    _mi_page_count_refill(page, page->capacity - _mi_page_in_use(page));
     if (MI_HAS_RANDOM_ORDER) {
       mi_page_turn_list(page);
     }

@@ -43,7 +43,7 @@ static bool mi_orphan_block_is(const mi_page_t* page, const mi_block_t* block, b
     return true;
   }
   const uint64_t index = _mi_page_live_index(page, block);
-  const uint64_t bit = mi_live_bit(index);
+  const uint32_t bit = mi_live_bit(index);
   const bool live = (mi_atomic_load_relaxed(mi_live_owner_word(page->live, index)) & bit) != 0;
   const bool marked = (mi_atomic_load_relaxed(mi_live_remote_word(page->live, index)) & bit) != 0;
   // What left a quarantine is marked alone.
@@ -79,17 +79,17 @@ static bool mi_orphan_count(const mi_page_t* page, const mi_block_t* block, bool
 static bool mi_orphan_is_whole(const mi_page_t* page) {
   const uint64_t remote = mi_atomic_load_acquire(&page->remote);
   if ((remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)) != MI_REMOTE_OWNED || page->capacity > page->reserved ||
-      page->used > page->capacity) {
+      _mi_page_in_use(page) > page->capacity) {
     return false;
   }
-  uint32_t count = page->used;
+  uint32_t count = _mi_page_in_use(page);
   uint32_t freed = 0;
   const uint64_t head = (remote >> MI_REMOTE_HEAD_SHIFT) & MI_REMOTE_HEAD_MASK;
   const mi_block_t* const remote_head =
       head == 0 || _mi_remote_count(remote) == 0 ? NULL : (const mi_block_t*)(const void*)(page->start + (head - 1) * MI_BLOCK_ALIGN);
   return mi_orphan_bad_ends(page, false) <= 1 && mi_orphan_count(page, page->free, false, page->capacity, &count) &&
       mi_orphan_count(page, page->local_free, false, page->capacity, &count) && count == page->capacity &&
-      mi_orphan_count(page, remote_head, true, page->used, &freed) && freed == _mi_remote_count(remote);
+      mi_orphan_count(page, remote_head, true, _mi_page_in_use(page), &freed) && freed == _mi_remote_count(remote);
 }
 
 // Whether the page's owner is a thread of the parent. Singles and unowned pages belong to no thread.
@@ -103,6 +103,7 @@ static void mi_orphan_adopt(mi_page_t* page) {
   page->theap = NULL;
   page->next = NULL;
   page->prev = NULL;
+  page->used = _mi_page_in_use(page);
   page->retired = false;
   _mi_page_abandon(page);
 }

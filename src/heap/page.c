@@ -17,7 +17,8 @@
 #include "src/region/arena-quarantine.h"
 #include "src/sys/report.h"
 
-mi_page_t _mi_page_empty = {.block_size = MI_BLOCK_ALIGN, .granule_shift = 4};
+// No block lies as far before its start as NULL does.
+mi_page_t _mi_page_empty = {.start = (uint8_t*)MI_SLICE_SIZE, .block_size = MI_BLOCK_ALIGN, .granule_shift = 4};
 
 // The remote word
 
@@ -99,7 +100,7 @@ void _mi_page_collect(mi_page_t* page) {
     return;
   }
   page->local_free = NULL;
-  uint32_t moved = page->capacity - page->used;
+  uint32_t moved = page->capacity - _mi_page_in_use(page);
   if (page->free != NULL) {
     mi_block_t* const last = mi_page_list_end(page, head, &moved);
     if (last == NULL) {

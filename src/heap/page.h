@@ -15,7 +15,8 @@
 //   owned       a thread's id is in page->owner, and MI_REMOTE_OWNED is set in page->remote
 //   full        an owned page with no free block; after a few, theaps let go of them: unowned and not listed
 //   listed      an unowned page with free blocks, in the heap's list of its class, for whoever needs it
-//   retired     an owned page with no block in use, kept for a moment in case it is wanted again
+//   retired     an owned page that had no block in use and is kept for a moment in case it is wanted again; the keeping
+//               counts as a block in use, so that the paths of malloc and free need not know of it
 #pragma once
 
 #include "hardening/free-list.h"
@@ -69,7 +70,7 @@ enum { MI_OS_GUARD_HEAD = 1,
        MI_OS_GUARD_TAIL = 2 };
 
 struct mi_page_s {
-  // Read by every free, written when the page changes hands.
+  // Read by every free, written when the page changes hands. First: the pages that are none have nothing else.
   _Atomic(uintptr_t) owner;
   uint8_t* start;
   mi_live_word_t* live;
@@ -84,7 +85,7 @@ struct mi_page_s {
   // Written by the owner on every call.
   mi_aligned(MI_CACHE_LINE) mi_block_t* free;
   mi_block_t* local_free;
-  uint32_t used;          // blocks handed out and not collected
+  uint32_t used;          // blocks handed out and not collected, and one more if the page is retired
   uint32_t capacity;      // blocks that were ever in a list
   uint32_t class_spread;  // how many request sizes lead to this class; a slice for a single
   bool free_is_zero;      // blocks in `free` hold zeroes but for their link
@@ -112,6 +113,7 @@ struct mi_page_s {
   _Atomic(uint8_t) single_origin;
   uint8_t os_guards;    // MI_OS_GUARD_ of a single with memory of its own
   bool memory_is_zero;  // what was never handed out holds zeroes
+  bool relisted;        // its blocks were in lists before, all of which were dropped
   size_t request;       // what a single was asked for
   mi_os_block_t os;
   _Atomic(uintptr_t) last_tid;  // who owned it last; of a single: who made it
@@ -126,14 +128,15 @@ struct mi_page_s {
   };
 };
 
+_Static_assert(offsetof(mi_page_t, owner) == 0, "a page that is none is nobody's");
 _Static_assert(sizeof(mi_page_t) <= MI_PAGE_META_SIZE, "page metadata outgrew its place in the arena's groups");
 
 typedef struct mi_page_queue_s {
   mi_page_t* first;
   mi_page_t* last;
-  mi_page_t* retired;  // at most one page with no block in use is kept
   uint32_t count;
-  uint32_t lent;  // blocks that the thread had from shared pages before it got one of its own
+  uint32_t retired;  // pages
+  uint32_t lent;     // blocks that the thread had from shared pages before it got one of its own
 } mi_page_queue_t;
 
 // Fast-path entry: a page of which allocation may always be tried; never has a free block.
@@ -143,6 +146,12 @@ extern mi_page_t _mi_page_empty;
 mi_inline uint32_t _mi_remote_count(uint64_t remote) {
   return (uint32_t)((remote >> MI_REMOTE_COUNT_SHIFT) & MI_REMOTE_COUNT_MASK);
 }
+
+// Of a page as _mi_page_map_look found it: whether it is none.
+mi_inline bool _mi_page_is_none(const mi_page_t* page) { return page->start == NULL; }
+
+// How many blocks the program has, and others have freed that nobody has collected.
+mi_inline uint32_t _mi_page_in_use(const mi_page_t* page) { return page->used - page->retired; }
 
 mi_inline bool _mi_page_is_single(const mi_page_t* page) { return page->bin == MI_BIN_SINGLE; }
 
@@ -226,25 +235,31 @@ mi_inline bool _mi_page_may_be_free(const mi_page_t* page, const void* p) {
 mi_cold void _mi_page_report_corrupt(mi_page_t* page, const void* block);
 
 // Takes a block from the page's free list and notes its origin; NULL when it is empty or leads to what is no free block, which
-// _mi_page_pop_as tells apart.
-mi_inline void* _mi_page_try_pop_as(mi_page_t* page, uint8_t origin) {
+// _mi_page_pop_as tells apart. `granule_shift` is the page's, for callers that know it.
+mi_inline void* _mi_page_try_pop_known(mi_page_t* page, uint8_t origin, unsigned granule_shift) {
   mi_block_t* const block = page->free;
-  if (mi_unlikely(block == NULL)) {
+  const uint64_t index = _mi_hard_live_index((uint64_t)((uintptr_t)block - (uintptr_t)page->start), granule_shift);
+  // With live bits the end of the list needs no test of its own: NULL is none of the page's places.
+  if (!MI_HAS_LIVE_BITS && mi_unlikely(block == NULL)) {
     return NULL;
   }
-  if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_set(page->live, _mi_page_live_index(page, block)))) {
+  if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_set(page->live, index))) {
     return NULL;
   }
-  if (!MI_HAS_LIVE_BITS && MI_HAS_ENCODED_LISTS && mi_unlikely(_mi_page_live_index(page, block) >= MI_PAGE_GRANULES)) {
+  if (!MI_HAS_LIVE_BITS && MI_HAS_ENCODED_LISTS && mi_unlikely(index >= MI_PAGE_GRANULES)) {
     _mi_page_report_corrupt(page, block);
     return NULL;
   }
   if (MI_HAS_FAMILY) {
-    _mi_page_set_origin(page, _mi_page_live_index(page, block), origin);
+    _mi_page_set_origin(page, index, origin);
   }
   page->free = _mi_block_next(page, block);
   page->used++;
   return block;
+}
+
+mi_inline void* _mi_page_try_pop_as(mi_page_t* page, uint8_t origin) {
+  return _mi_page_try_pop_known(page, origin, page->granule_shift);
 }
 
 // The same, for slow paths; NULL when the list is empty, or corrupt and reported.
@@ -265,6 +280,9 @@ void _mi_page_extend(mi_page_t* page);
 
 // A new page, whose size of blocks is known: nothing of it is listed.
 void _mi_page_order_init(mi_page_t* page);
+
+// An empty page is kept for later: drops its lists, as if it were new, unless its blocks are large.
+void _mi_page_drop_old_lists(mi_page_t* page);
 
 // Gives the owner's lists new keys if the random numbers were reseeded, in a forked child, since they got theirs.
 void _mi_page_rekey(mi_page_t* page);

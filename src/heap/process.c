@@ -114,7 +114,7 @@ bool _mi_process_init(void) {
     }
     // Before the first thread can have a theap, so that each one's end is seen. Makes no call that could allocate.
     (void)_mi_prim_thread_on_exit_init(&mi_thread_on_exit);
-    if (_mi_page_map_init(_mi_os_config.address_bits)) {
+    if (_mi_page_map_init(_mi_os_config.address_bits, MI_TID_NONE)) {
       _mi_arenas_start();
       mi_atomic_store_release(&mi_is_initialised, true);
     }

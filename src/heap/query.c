@@ -22,5 +22,5 @@ bool _mi_page_is_under_utilized(const mi_heap_t* heap, const void* p, size_t per
     return false;
   }
   // A copy of the block would come from the page that is allocated from now, so there is nothing to be gained for that one.
-  return page->theap->queues[page->bin].first != page && page->used * (size_t)100 < page->reserved * percent;
+  return page->theap->queues[page->bin].first != page && _mi_page_in_use(page) * (size_t)100 < page->reserved * percent;
 }

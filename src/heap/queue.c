@@ -40,6 +40,7 @@ void _mi_queue_push_front(mi_theap_t* theap, mi_page_t* page) {
   }
   queue->first = page;
   queue->count++;
+  theap->slices += page->slice_count;
   mi_queue_update_direct(theap, page->bin);
 }
 
@@ -54,9 +55,10 @@ void _mi_queue_push_back(mi_theap_t* theap, mi_page_t* page) {
   queue->last->next = page;
   queue->last = page;
   queue->count++;
+  theap->slices += page->slice_count;
 }
 
-void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
+static void mi_queue_unlink(mi_theap_t* theap, mi_page_t* page) {
   mi_page_queue_t* const queue = &theap->queues[page->bin];
   mi_assert_expensive(mi_queue_holds(queue, page));
   if (page->next != NULL) {
@@ -73,22 +75,38 @@ void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
   page->next = NULL;
   page->prev = NULL;
   queue->count--;
-  if (queue->retired == page) {
-    queue->retired = NULL;
-  }
-  page->retired = false;
+  theap->slices -= page->slice_count;
+}
+
+void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page) {
+  _mi_queue_unretire(theap, page);
+  mi_queue_unlink(theap, page);
 }
 
 void _mi_queue_move_front(mi_theap_t* theap, mi_page_t* page) {
-  mi_page_queue_t* const queue = &theap->queues[page->bin];
-  if (queue->first == page) {
-    return;
+  if (theap->queues[page->bin].first != page) {
+    mi_queue_unlink(theap, page);
+    _mi_queue_push_front(theap, page);
   }
-  const bool retired = page->retired;
-  _mi_queue_remove(theap, page);
-  _mi_queue_push_front(theap, page);
-  if (retired) {
-    page->retired = true;
-    queue->retired = page;
+}
+
+void _mi_queue_retire(mi_theap_t* theap, mi_page_t* page) {
+  page->retired = true;
+  page->used++;
+  theap->queues[page->bin].retired++;
+  theap->retired_slices += page->slice_count;
+  // Pages in use come before it. The first was good enough to allocate from, and its memory is warm.
+  if (page->prev != NULL && page->next != NULL) {
+    mi_queue_unlink(theap, page);
+    _mi_queue_push_back(theap, page);
+  }
+}
+
+void _mi_queue_unretire(mi_theap_t* theap, mi_page_t* page) {
+  if (page->retired) {
+    page->retired = false;
+    page->used--;
+    theap->queues[page->bin].retired--;
+    theap->retired_slices -= page->slice_count;
   }
 }

@@ -64,7 +64,8 @@ static size_t mi_heap_live_blocks(mi_heap_t* heap) {
   size_t count = _mi_zero_size_heap_count(heap);
   _mi_lock_acquire(&heap->lock);
   for (const mi_page_t* page = heap->pages; page != NULL; page = page->heap_next) {
-    count += page->used - _mi_min(_mi_remote_count(mi_atomic_load_acquire(&page->remote)), page->used);
+    const uint32_t used = _mi_page_in_use(page);
+    count += used - _mi_min(_mi_remote_count(mi_atomic_load_acquire(&page->remote)), used);
   }
   _mi_lock_release(&heap->lock);
   return count;

@@ -2,9 +2,10 @@
 // May include: base, sys, region, heap.
 // Called by: heap, alloc.
 // Invariants: a theap is touched by its thread only; a thread's fast paths are either armed (its own theap and id) or
-// disarmed (no theap and an id that owns nothing), and every slow path copes with both.
+// disarmed (no request is small enough, and an id that owns nothing), and every slow path copes with both.
 #pragma once
 
+#include "hardening/padding.h"
 #include "hardening/shuffle.h"
 #include "src/heap/page.h"
 #include "src/sys/random.h"
@@ -13,8 +14,12 @@
 typedef struct mi_tls_s mi_tls_t;
 typedef struct mi_quarantine_s mi_quarantine_t;
 
-enum { MI_DIRECT_ENTRIES = MI_DIRECT_SIZE_MAX / MI_BLOCK_ALIGN + 1,
-       MI_THEAP_RECENT = 16 };
+enum {
+  MI_DIRECT_ENTRIES = MI_DIRECT_SIZE_MAX / MI_BLOCK_ALIGN + 1,
+  // Requests below this find their page in the table.
+  MI_DIRECT_END = MI_DIRECT_SIZE_MAX + 1 - (MI_HAS_PADDING ? MI_PADDING_SIZE : 0),
+  MI_THEAP_RECENT = 16,
+};
 
 // What a theap counts: see heap-stats.h.
 typedef struct mi_theap_counts_s {
@@ -40,7 +45,9 @@ struct mi_theap_s {
   mi_theap_t* next_in_thread;
   mi_theap_t* next_in_heap;  // under the heaps' lock
   mi_theap_t* prev_in_heap;
-  int64_t retire_due;  // when retired pages are given back, 0 when there are none
+  int64_t retire_due;     // when retired pages are given back, 0 when there are none
+  size_t slices;          // of all pages in its queues
+  size_t retired_slices;  // of those that are retired
   int64_t last_tick;
   uint32_t busy_ticks;  // slow calls in a row that came within a tick of the clock
   uint32_t slow_calls;  // since the last collection
@@ -95,10 +102,11 @@ typedef enum mi_thread_state_e {
 
 struct mi_tls_s {
   // What the fast paths use. Another thread may disarm them (relaxed: the slow path finds out the rest).
-  _Atomic(mi_theap_t*) theap;   // armed: the default theap; disarmed: NULL
-  _Atomic(uintptr_t) tid;       // armed: `own_tid`; disarmed: MI_TID_DISARMED
-  _Atomic(mi_theap_t*) chosen;  // the program's choice of a default theap; NULL: `own`. Others take it back when its heap ends
-  mi_theap_t* own;              // this thread's theap of the main heap, first of its chain
+  _Atomic(uintptr_t) direct_end;  // armed: requests below this find their page in the table of `theap`; disarmed: 0
+  _Atomic(uintptr_t) tid;         // armed: `own_tid`; disarmed: MI_TID_DISARMED
+  mi_theap_t* theap;              // armed: the default theap
+  _Atomic(mi_theap_t*) chosen;    // the program's choice of a default theap; NULL: `own`. Others take it back when its heap ends
+  mi_theap_t* own;                // this thread's theap of the main heap, first of its chain
   uintptr_t own_tid;
   uintptr_t os_tid;  // the system's number of the first thread, which a sandbox may forbid to ask for; else 0
   mi_thread_state_t state;
@@ -107,19 +115,31 @@ struct mi_tls_s {
 
 extern mi_thread_local mi_tls_t _mi_tls;
 
-mi_inline mi_theap_t* _mi_thread_theap(void) { return mi_atomic_load_relaxed(&_mi_tls.theap); }
+// This thread's default theap, if the fast paths are armed; else NULL.
+mi_inline mi_theap_t* _mi_thread_theap(void) { return mi_atomic_load_relaxed(&_mi_tls.direct_end) != 0 ? _mi_tls.theap : NULL; }
+
+// Whether they are armed and a request of this size finds its page in the table of `theap`. Where requests for nothing are
+// served apart, size and bound are compared less one, so that those are above.
+mi_inline bool _mi_thread_is_direct(size_t size) {
+  // The compiler cannot look into the comparison.
+  if (__builtin_constant_p(size) && size > MI_DIRECT_SIZE_MAX) {
+    return false;
+  }
+  return mi_atomic_load_is_above_relaxed(&_mi_tls.direct_end, MI_HAS_ZERO_SIZE ? size - 1 : size);
+}
 
 mi_inline uintptr_t _mi_thread_tid(void) { return mi_atomic_load_relaxed(&_mi_tls.tid); }
 
 mi_inline void _mi_thread_arm(void) {
   mi_theap_t* const chosen = mi_atomic_load_relaxed(&_mi_tls.chosen);
-  mi_atomic_store_relaxed(&_mi_tls.theap, chosen != NULL ? chosen : _mi_tls.own);
+  _mi_tls.theap = chosen != NULL ? chosen : _mi_tls.own;
+  mi_atomic_store_relaxed(&_mi_tls.direct_end, _mi_tls.theap == NULL ? 0 : MI_DIRECT_END - MI_HAS_ZERO_SIZE);
   mi_atomic_store_relaxed(&_mi_tls.tid, _mi_tls.own_tid);
 }
 
 // Sends a thread's next malloc and free to the slow path.
 mi_inline void _mi_tls_disarm(mi_tls_t* tls) {
-  mi_atomic_store_relaxed(&tls->theap, NULL);
+  mi_atomic_store_relaxed(&tls->direct_end, 0);
   mi_atomic_store_relaxed(&tls->tid, MI_TID_DISARMED);
 }
 
@@ -219,6 +239,8 @@ void _mi_queue_push_front(mi_theap_t* theap, mi_page_t* page);
 void _mi_queue_push_back(mi_theap_t* theap, mi_page_t* page);
 void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page);
 void _mi_queue_move_front(mi_theap_t* theap, mi_page_t* page);
+void _mi_queue_retire(mi_theap_t* theap, mi_page_t* page);    // not retired yet; to the end, unless it comes first
+void _mi_queue_unretire(mi_theap_t* theap, mi_page_t* page);  // nothing if it is not retired
 
 // Ownership (abandon.c).
 // Takes an unowned page with free blocks from the heap's list; owned by `theap`, in no queue. NULL when there is none.

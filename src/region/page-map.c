@@ -4,24 +4,33 @@
 // Invariants: leaves are never removed while the process lives, so a reader can never follow a stale one.
 #include "src/region/page-map.h"
 
+#include <string.h>
+
 #include "src/base/assert.h"
 #include "src/base/bits.h"
 #include "src/sys/lock.h"
 #include "src/sys/options.h"
 #include "src/sys/os.h"
 
-enum { MI_PAGE_MAP_CHUNK_LEAVES = 64 };
+enum { MI_PAGE_MAP_CHUNK_LEAVES = MI_INTPTR_SIZE == 8 ? 8 : 64 };
 
-bool _mi_page_map_init(unsigned address_bits) {
+_Static_assert(MI_INTPTR_SIZE == 4 || (int)MI_PAGE_MAP_ROOT_SHIFT == 32, "an index is what a shift of the lower half leaves");
+
+bool _mi_page_map_init(unsigned address_bits, uintptr_t none) {
   const size_t count = (size_t)1 << (address_bits - MI_PAGE_MAP_ROOT_SHIFT);
   const size_t page_size = _mi_os_page_size();
-  const size_t size = _mi_align_up(count * sizeof(_mi_page_map.roots[0]), page_size);
-  void* const roots = _mi_os_reserve_permanent(size, true);
-  if (roots == NULL) {
+  const size_t size = _mi_align_up(sizeof(mi_page_map_tables_t) + count * sizeof(uintptr_t), page_size);
+  mi_page_map_tables_t* const tables = _mi_os_reserve_permanent(size, true);
+  if (tables == NULL) {
     return false;
   }
-  _mi_page_map.roots = roots;
-  _mi_page_map.root_count = count;
+  memcpy(tables->empty.head.none, &none, sizeof(none));
+  tables->empty.head.root_count = count;
+  if (page_size <= sizeof(tables->empty)) {
+    // A refusal costs a defence and nothing else.
+    (void)_mi_os_protect(tables, page_size, true);
+  }
+  _mi_page_map.tables = tables;
   return true;
 }
 
@@ -61,26 +70,35 @@ static mi_page_map_leaf_t* mi_page_map_leaf_new(void) {
   return leaf;
 }
 
+// The leaf of a root; NULL when it was never made.
+static mi_page_map_leaf_t* mi_page_map_leaf_of(size_t root) {
+  const uintptr_t distance = mi_atomic_load_acquire(&_mi_page_map.tables->leaves[root]);
+  return distance == 0 ? NULL : (mi_page_map_leaf_t*)((uintptr_t)_mi_page_map.tables + distance);
+}
+
 static mi_page_map_leaf_t* mi_page_map_leaf(size_t root) {
-  mi_page_map_leaf_t* leaf = mi_atomic_load_acquire(&_mi_page_map.roots[root]);
+  mi_page_map_leaf_t* leaf = mi_page_map_leaf_of(root);
   if (mi_likely(leaf != NULL)) {
     return leaf;
   }
+  mi_page_map_tables_t* const tables = _mi_page_map.tables;
   _mi_lock_acquire(&mi_leaves.lock);
-  leaf = mi_atomic_load_relaxed(&_mi_page_map.roots[root]);
-  if (leaf == NULL) {
-    leaf = mi_page_map_leaf_new();
-    // Release publishes the zeroed leaf; pairs with the acquire in _mi_page_map_find.
-    mi_atomic_store_release(&_mi_page_map.roots[root], leaf);
+  leaf = mi_page_map_leaf_of(root);
+  if (leaf == NULL && (leaf = mi_page_map_leaf_new()) != NULL) {
+    memcpy(&leaf->head, &tables->empty.head, sizeof(leaf->head));
+    // Release publishes the leaf; pairs with the acquire in _mi_page_map_look.
+    mi_atomic_store_release(&tables->leaves[root], (uintptr_t)leaf - (uintptr_t)tables);
   }
   _mi_lock_release(&mi_leaves.lock);
   return leaf;
 }
 
-static void mi_page_map_store(uintptr_t address, size_t slices, mi_page_t* page) {
+// `page`: NULL for none.
+static void mi_page_map_store(uintptr_t address, size_t slices, const mi_page_t* page) {
   for (size_t i = 0; i < slices; i++, address += MI_SLICE_SIZE) {
-    mi_page_map_leaf_t* const leaf = mi_atomic_load_acquire(&_mi_page_map.roots[address >> MI_PAGE_MAP_ROOT_SHIFT]);
-    mi_atomic_store_relaxed(&leaf->entries[(address >> MI_SLICE_SHIFT) & (MI_PAGE_MAP_LEAF_ENTRIES - 1)], page);
+    mi_page_map_leaf_t* const leaf = mi_page_map_leaf_of(address >> MI_PAGE_MAP_ROOT_SHIFT);
+    const uintptr_t distance = page == NULL ? 0 : (uintptr_t)page - (uintptr_t)leaf;
+    mi_atomic_store_relaxed(&leaf->entries[mi_page_map_index(address)], distance);
   }
 }
 
@@ -90,7 +108,7 @@ bool _mi_page_map_register(const void* start, size_t slices, mi_page_t* page) {
   const size_t first = (size_t)(address >> MI_PAGE_MAP_ROOT_SHIFT);
   const size_t last = (size_t)((address + count * MI_SLICE_SIZE - 1) >> MI_PAGE_MAP_ROOT_SHIFT);
   mi_assert_internal(_mi_is_aligned(start, MI_SLICE_SIZE));
-  if (last >= _mi_page_map.root_count) {
+  if (last >= _mi_page_map.tables->empty.head.root_count) {
     return false;
   }
   for (size_t root = first; root <= last; root++) {

@@ -17,7 +17,8 @@ mi_settings_t _mi_settings = {
     },
 };
 
-mi_fixed_t _mi_fixed;
+static mi_page_map_head_t mi_page_map_nothing;
+mi_fixed_t _mi_fixed = {.page_map = {.tables = (mi_page_map_tables_t*)&mi_page_map_nothing}};
 
 static mi_lock_t mi_sealed_lock;
 

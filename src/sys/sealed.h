@@ -8,6 +8,7 @@
 
 #include "mimalloc.h"
 #include "src/base/atomic.h"
+#include "src/base/geometry.h"
 #include "src/prim/prim.h"
 
 // The latest of a few pairs of function and argument. Reading takes no lock, as it happens in signal handlers.
@@ -51,12 +52,16 @@ typedef struct mi_aligned(MI_OS_PAGE_MAX) mi_settings_s {
 }
 mi_settings_t;
 
-// The layout of a leaf belongs to region.
-typedef struct mi_page_map_leaf_s mi_page_map_leaf_t;
+// What the tables of the page map begin with; the rest of their layout belongs to region.
+typedef struct mi_page_map_head_s {
+  uint8_t none[MI_PAGE_META_SIZE];  // the page that is none
+  size_t root_count;
+} mi_page_map_head_t;
+
+typedef struct mi_page_map_tables_s mi_page_map_tables_t;
 
 typedef struct mi_page_map_s {
-  _Atomic(mi_page_map_leaf_t*)* roots;
-  size_t root_count;  // 0 until the map is there, so that every look-up before that finds nothing
+  mi_page_map_tables_t* tables;  // at first no more than a head without roots, so that every look-up finds nothing
 } mi_page_map_t;
 
 // What is known when the process has started, and never changes.
@@ -68,7 +73,7 @@ typedef struct mi_aligned(MI_OS_PAGE_MAX) mi_fixed_s {
 mi_fixed_t;
 
 extern mi_settings_t _mi_settings;
-extern mi_fixed_t _mi_fixed;
+extern mi_hidden mi_fixed_t _mi_fixed;
 
 // Makes the settings writable for the calling thread, which must store and close at once; others wait. False: the system
 // refuses, or this is a signal handler that has interrupted the window; a line has said that `what` stays as it was, and

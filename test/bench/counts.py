@@ -35,7 +35,7 @@ def inclusive_cost(text, caller):
     return calls, cost
 
 
-def _run(bench, allocator, kind, size, batches, directory):
+def run(bench, allocator, kind, size, batches, directory):
     out = os.path.join(directory, "callgrind.out")
     if os.path.exists(out):
         os.unlink(out)
@@ -56,8 +56,8 @@ def count(bench, allocators, directory):
         row = [TITLES[kind] % size]
         for allocator in allocators:
             try:
-                few = _run(bench, allocator, kind, size, FEW, directory)
-                many = _run(bench, allocator, kind, size, MANY, directory)
+                few = run(bench, allocator, kind, size, FEW, directory)
+                many = run(bench, allocator, kind, size, MANY, directory)
             except (RunFailed, subprocess.TimeoutExpired) as error:
                 row.append("failed: %s" % error)
                 continue

@@ -204,9 +204,10 @@ static void mi_arena_guard_test_surroundings(void* arg) {
     MI_CHECK(mi_test_is_readable(arena) && !mi_test_is_readable((uint8_t*)arena - 1));
   }
   MI_CHECK(arenas >= 1);
-  const uint8_t* const roots = (const uint8_t*)(uintptr_t)_mi_page_map.roots;
-  MI_CHECK(mi_test_is_readable(roots) && !mi_test_is_readable(roots - 1));
-  MI_CHECK(!mi_test_is_readable(roots + _mi_align_up(_mi_page_map.root_count * sizeof(_mi_page_map.roots[0]), _mi_os_page_size())));
+  const mi_page_map_tables_t* const tables = _mi_page_map.tables;
+  const uint8_t* const end = (const uint8_t*)(uintptr_t)(tables->leaves + tables->empty.head.root_count);
+  MI_CHECK(mi_test_is_readable(tables) && !mi_test_is_readable((const uint8_t*)tables - 1));
+  MI_CHECK(mi_test_is_readable(end - 1) && !mi_test_is_readable((const void*)_mi_align_up((uintptr_t)end, _mi_os_page_size())));
   // Objects of the metadata: walk to both ends of the chunk.
   const uint8_t* p = (const uint8_t*)((uintptr_t)_mi_meta_zalloc(64) & ~(uintptr_t)(_mi_os_page_size() - 1));
   size_t steps = 0;

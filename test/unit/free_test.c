@@ -251,4 +251,31 @@ MI_TEST(two_others_free_at_once) {
   _mi_free(keep);
 }
 
+// Whether its page is kept, kept without its lists, or gone: what was freed is known to have been.
+MI_TEST(second_free_of_blocks_of_empty_pages) {
+  enum { COUNT = 6000 };
+  static void* blocks[COUNT];
+  static const size_t sizes[] = {64, 500, 3000};
+  if (!MI_HAS_LIVE_BITS) {
+    MI_TEST_SKIP("needs live bits");
+    return;
+  }
+  _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_IGNORE);
+  for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+    for (size_t i = 0; i < COUNT; i++) {
+      blocks[i] = _mi_alloc(sizes[k]);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+      _mi_free(blocks[i]);
+    }
+    size_t unseen = 0;
+    for (size_t i = 0; i < COUNT; i += 7) {
+      mi_violation_message[0] = 0;
+      _mi_free(blocks[i]);
+      unseen += !mi_free_test_is("double-free");
+    }
+    MI_CHECK_MSG(unseen == 0, "%zu bytes: %zu second frees were not called so", sizes[k], unseen);
+  }
+}
+
 MI_TEST_MAIN()

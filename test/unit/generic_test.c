@@ -66,6 +66,35 @@ MI_TEST(retired_pages_go_at_their_deadline) {
   _mi_free(keep);
 }
 
+// A thread that fills pages and empties them finds them as they were, up to a bound; they go when they are not wanted.
+MI_TEST(empty_pages_are_kept) {
+  enum { SIZE = 4096,
+         ROUND = 32,
+         TOO_MANY = 4000 };
+  _mi_option_set(mi_option_quarantine_blocks, 0);
+  _mi_option_set(mi_option_purge_delay, DELAY);
+  _mi_collect(true);
+  int count = ROUND;
+  mi_generic_test_alloc(SIZE, count);
+  mi_generic_test_free(&count);
+  const int64_t pages = mi_generic_test_pages();
+  const int64_t made = _mi_stat_view(&_mi_stats.pages).total;
+  for (int i = 0; i < 20; i++) {
+    mi_generic_test_alloc(SIZE, count);
+    mi_generic_test_free(&count);
+  }
+  MI_CHECK_EQ(mi_generic_test_pages(), pages);
+  // But for those that a deadline took meanwhile.
+  MI_CHECK(_mi_stat_view(&_mi_stats.pages).total - made <= 4);
+  // Of 4,000 pages' worth no more than a fourth and 128 slices stay.
+  count = TOO_MANY;
+  mi_generic_test_alloc(SIZE, count);
+  mi_generic_test_free(&count);
+  MI_CHECK_MSG(mi_generic_test_pages() <= pages + 128, "%lld pages are kept", (long long)(mi_generic_test_pages() - pages));
+  _mi_collect(true);
+  MI_CHECK(mi_generic_test_pages() < pages);
+}
+
 // Another thread frees everything; the owner goes on in the class, and keeps no empty page beyond the deadline.
 MI_TEST(pages_that_others_emptied_go_too) {
   for (size_t i = 0; i < SIZES; i++) {

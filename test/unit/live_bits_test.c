@@ -181,9 +181,11 @@ MI_TEST(two_remote_frees_and_a_collect) {
     MI_CHECK(_mi_hard_live_set(mi_live_bits_test_words, 70));
     mi_atomic_store_release(&mi_live_bits_test_round, round);
     while (mi_atomic_load_acquire(&mi_live_bits_test_first) == 0) {
+      sched_yield();
     }
     MI_CHECK(_mi_hard_live_collect(mi_live_bits_test_words, 70));
     while (mi_atomic_load_acquire(&mi_live_bits_test_answers) < 2 * round) {
+      sched_yield();
     }
     twice += mi_atomic_load_relaxed(&mi_live_bits_test_first) != 1;
     // What a second mark left behind does not belong to the next round.

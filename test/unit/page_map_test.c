@@ -41,7 +41,7 @@ static void mi_page_map_test_bits(void* arg) {
   mi_page_t* const page = &mi_page_map_test_pages[0];
   // The root is closed since the start.
   MI_REQUIRE(_mi_prim_unprotect(&_mi_fixed, sizeof(_mi_fixed)) == 0);
-  if (!_mi_page_map_init(bits)) {
+  if (!_mi_page_map_init(bits, 1)) {
     // The roots of a large one may be more than a limit of this machine allows.
     _exit(bits >= 52 ? MI_TEST_SKIPPED : 1);
   }
@@ -117,6 +117,41 @@ MI_TEST(neighbours) {
   _mi_page_map_unregister((void*)start, 3);
 }
 
+// What a free compares: the page, else one that is nobody's and has no more than that.
+static bool mi_page_map_test_is_none(uintptr_t address) {
+  mi_page_t* page;
+  if (!_mi_page_map_look((void*)address, &page)) {
+    return true;
+  }
+  const uint8_t* const bytes = (const uint8_t*)page;
+  uint8_t rest = 0;
+  for (size_t i = sizeof(uintptr_t); i < sizeof(mi_page_t); i++) {
+    rest |= bytes[i];
+  }
+  return mi_atomic_load_relaxed(&page->owner) == MI_TID_NONE && rest == 0 && _mi_page_is_none(page);
+}
+
+MI_TEST(pages_that_are_none) {
+  const uintptr_t start = 11 * mi_page_map_test_leaf;
+  mi_page_t* const page = &mi_page_map_test_pages[0];
+  static const int local = 1;
+  // Under a root without a leaf, in a leaf without the entry, beyond the map.
+  MI_CHECK(mi_page_map_test_is_none(start) && mi_page_map_test_is_none(0) && mi_page_map_test_is_none((uintptr_t)&local));
+  MI_REQUIRE(_mi_page_map_register((void*)start, 1, page));
+  mi_page_t* found = NULL;
+  MI_CHECK(_mi_page_map_look((void*)(start + 1), &found));
+  MI_CHECK_PTR_EQ(found, page);
+  MI_CHECK(mi_page_map_test_is_none(start + MI_SLICE_SIZE) && mi_page_map_test_is_none(start - 1));
+  _mi_page_map_unregister((void*)start, 1);
+  MI_CHECK(mi_page_map_test_is_none(start) && mi_page_map_test_is_none(~(uintptr_t)0));
+  // Nobody can make one anybody's, or the map larger.
+  int fds[2];
+  MI_REQUIRE(pipe(fds) == 0 && write(fds[1], "", 1) == 1);
+  MI_CHECK(read(fds[0], &_mi_page_map.tables->empty.head, 1) == -1 && errno == EFAULT);
+  close(fds[0]);
+  close(fds[1]);
+}
+
 MI_TEST(any_address) {
   uint64_t seed = 1;
   static int local;
@@ -133,7 +168,7 @@ MI_TEST(any_address) {
 
 // Beyond the map nothing is entered, also not the part within.
 MI_TEST(beyond_the_map) {
-  const uintptr_t end = _mi_page_map.root_count * mi_page_map_test_leaf;
+  const uintptr_t end = _mi_page_map.tables->empty.head.root_count * mi_page_map_test_leaf;
   MI_REQUIRE(end != 0);
   MI_CHECK(!_mi_page_map_register((void*)end, 1, mi_page_map_test_pages));
   MI_CHECK(!_mi_page_map_register((void*)(end - MI_SLICE_SIZE), 2, mi_page_map_test_pages));

@@ -6,7 +6,8 @@
 
 #include "test/lib/test.h"
 
-enum { PAGES = 7 };
+enum { PAGES = 7,
+       SLICES = 3 };
 
 static mi_theap_t mi_queue_test_theap;
 static mi_page_t mi_queue_test_pages[PAGES];
@@ -26,6 +27,13 @@ static void mi_queue_test_check(unsigned bin) {
     page = page->next;
   }
   MI_CHECK(page == NULL && queue->last == before);
+  uint32_t retired = 0;
+  for (page = queue->first; page != NULL; page = page->next) {
+    retired += page->retired;
+    MI_CHECK_EQ(_mi_page_in_use(page), 0);
+  }
+  MI_CHECK(queue->retired == retired && mi_queue_test_theap.retired_slices == retired * SLICES);
+  MI_CHECK_EQ(mi_queue_test_theap.slices, mi_queue_test_count * SLICES);
   // A request finds the first page of its class, and no other class's entry is touched.
   for (size_t size = 0; size <= MI_DIRECT_SIZE_MAX; size++) {
     const mi_page_t* const entry = mi_queue_test_theap.direct[(size + MI_BLOCK_ALIGN - 1) >> MI_BLOCK_ALIGN_SHIFT];
@@ -54,7 +62,6 @@ static void mi_queue_test_model_front(mi_page_t* page) {
 
 static void mi_queue_test_step(uint64_t r, bool* in) {
   mi_page_t* const page = &mi_queue_test_pages[r % PAGES];
-  mi_page_queue_t* const queue = &mi_queue_test_theap.queues[page->bin];
   if (!in[r % PAGES]) {
     if ((r >> 8) % 2 == 0) {
       _mi_queue_push_front(&mi_queue_test_theap, page);
@@ -66,23 +73,29 @@ static void mi_queue_test_step(uint64_t r, bool* in) {
     in[r % PAGES] = true;
     return;
   }
-  // The mark of a retired page goes when it leaves, and stays when it only moves.
-  const bool retired = (r >> 16) % 2 == 0 && (queue->retired == NULL || queue->retired == page);
-  if (retired) {
-    queue->retired = page;
-    page->retired = true;
+  // The mark of a retired page goes when it leaves, and stays when it only moves. It makes a page last that is not first.
+  if ((r >> 16) % 2 == 0 && !page->retired) {
+    _mi_queue_retire(&mi_queue_test_theap, page);
+    if (mi_queue_test_model[0] != page) {
+      (void)mi_queue_test_model_remove(page);
+      mi_queue_test_model[mi_queue_test_count++] = page;
+    }
+    MI_CHECK(page->retired && page->used == 1);
+    return;
   }
-  const mi_page_t* const was = queue->retired;
+  if ((r >> 17) % 4 == 0) {
+    _mi_queue_unretire(&mi_queue_test_theap, page);
+    MI_CHECK(!page->retired && page->used == 0);
+  }
+  const bool was = page->retired;
   (void)mi_queue_test_model_remove(page);
   if ((r >> 8) % 2 == 0) {
     _mi_queue_move_front(&mi_queue_test_theap, page);
     mi_queue_test_model_front(page);
-    MI_CHECK_PTR_EQ(queue->retired, was);
-    MI_CHECK_EQ(page->retired, was == page);
+    MI_CHECK_EQ(page->retired, was);
   } else {
     _mi_queue_remove(&mi_queue_test_theap, page);
-    MI_CHECK(page->next == NULL && page->prev == NULL && !page->retired);
-    MI_CHECK_PTR_EQ(queue->retired, was == page ? NULL : was);
+    MI_CHECK(page->next == NULL && page->prev == NULL && !page->retired && page->used == 0);
     in[r % PAGES] = false;
   }
 }
@@ -100,6 +113,7 @@ MI_TEST(against_a_list) {
     }
     for (size_t i = 0; i < PAGES; i++) {
       mi_queue_test_pages[i].bin = (uint8_t)bins[b];
+      mi_queue_test_pages[i].slice_count = SLICES;
     }
     for (int i = 0; i < 2000; i++) {
       mi_queue_test_step(mi_test_random(&seed), in);

@@ -48,8 +48,7 @@ static void* const mi_sealed_test_targets[] = {
     MI_SEALED_TEST_AT(settings, random_root),
     MI_SEALED_TEST_AT(settings, state),
     MI_SEALED_TEST_AT(settings, mseal),
-    MI_SEALED_TEST_AT(fixed, page_map.roots),
-    MI_SEALED_TEST_AT(fixed, page_map.root_count),
+    MI_SEALED_TEST_AT(fixed, page_map.tables),
     MI_SEALED_TEST_AT(fixed, os_config.page_size),
     MI_SEALED_TEST_AT(fixed, os_config.address_bits),
     MI_SEALED_TEST_AT(fixed, os_ready),
@@ -271,7 +270,7 @@ static void mi_sealed_test_seal_child(void* arg) {
   MI_CHECK(mprotect(&_mi_fixed, sizeof(_mi_fixed), PROT_READ | PROT_WRITE) == -1 && errno == EPERM);
   MI_CHECK(munmap(&_mi_fixed, sizeof(_mi_fixed)) == -1 && errno == EPERM);
   MI_CHECK(mmap(&_mi_fixed, sizeof(_mi_fixed), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED && errno == EPERM);
-  mi_sealed_test_write(MI_SEALED_TEST_AT(fixed, page_map.roots));
+  mi_sealed_test_write(MI_SEALED_TEST_AT(fixed, page_map.tables));
 }
 
 MI_TEST(seal) {

@@ -2,6 +2,7 @@
 // May include: everything.
 // Called by: the test runner, under every variant.
 // Invariants: theaps and threads are as many after a test as before.
+#include "src/heap/block.h"
 #include "src/heap/theap.h"
 
 #include <pthread.h>
@@ -20,6 +21,10 @@ static int64_t mi_theap_test_current(const mi_stat_t* stat) { return _mi_stat_vi
 static bool mi_theap_test_is_armed(void) {
   const bool armed = _mi_thread_theap() != NULL;
   MI_CHECK(armed ? _mi_thread_theap() == _mi_tls.own && _mi_thread_tid() == _mi_tls.own_tid : _mi_thread_tid() == MI_TID_DISARMED);
+  const size_t largest = MI_DIRECT_SIZE_MAX - MI_BLOCK_EXTRA;
+  MI_CHECK(_mi_thread_is_direct(1) == armed && _mi_thread_is_direct(largest) == armed);
+  MI_CHECK(_mi_thread_is_direct(0) == (armed && !MI_HAS_ZERO_SIZE));
+  MI_CHECK(!_mi_thread_is_direct(largest + 1) && !_mi_thread_is_direct(SIZE_MAX));
   return armed;
 }
 

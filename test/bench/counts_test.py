@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# Owns: the test that malloc and free stay as short as they are.
+# May include: counts.py, harness.py.
+# Called by: Bazel, or a person.
+# Invariants: counts, never times, so that a busy machine decides nothing. A limit is a little above what the compiler makes today: who passes it has made every call longer, and says why by raising it here.
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import counts
+from harness import Allocator, RunFailed, build_bench
+
+# Instructions from the entry of the function to its first return where no conditional jump is taken: what a call executes that
+# finds a block, or frees a block of its own thread. Only of variants whose paths are without calls.
+STRAIGHT = {
+    "release": {"mi_malloc": 16, "malloc": 16, "mi_free": 20, "free": 20},
+    "secure": {"mi_malloc": 35, "malloc": 35, "mi_free": 42, "free": 42},
+}
+# The same run, with the share of the slower calls: one block of 16 bytes at a time, and 32 of 4096 bytes, which fill several pages.
+COUNTED = {
+    "release": {("pair", 16): (19, 20), ("local", 4096): (75, 32)},
+    "secure": {("pair", 16): (42, 42), ("local", 4096): (170, 65)},
+    "strict": {("pair", 16): (160, 420)},
+    "debug": {("pair", 16): (190, 270)},
+}
+FEW, MANY = 60, 260
+
+
+def straight_paths(library):
+    """For each global function the instructions up to its first return, and whether a call is among them."""
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", library], capture_output=True, text=True, check=True).stdout
+    paths = {}
+    name = None
+    for line in text.splitlines():
+        head = re.match(r"[0-9a-f]+ <([^>]+)>:$", line)
+        if head:
+            name = head.group(1)
+            paths[name] = []
+            continue
+        found = re.match(r"\s+[0-9a-f]+:\s+(\S+)", line)
+        if found and name:
+            paths[name].append(found.group(1))
+            if found.group(1).startswith(("ret", "jmp")):
+                name = None
+    return paths
+
+
+def check_straight(library, limits):
+    wrong = []
+    paths = straight_paths(library)
+    for name, limit in sorted(limits.items()):
+        path = paths.get(name, [])
+        if not path or not path[-1].startswith("ret") or any(i.startswith("call") for i in path):
+            wrong.append("%s: the path that takes no jump does not return, or calls: %s" % (name, " ".join(path)))
+        elif len(path) > limit:
+            wrong.append("%s: %d instructions to its return, at most %d are meant: %s" % (name, len(path), limit, " ".join(path)))
+        else:
+            print("%s: %d instructions, at most %d" % (name, len(path), limit))
+    return wrong
+
+
+def check_counted(bench, library, limits, directory):
+    wrong = []
+    allocator = Allocator("tested", library=library)
+    for (kind, size), limit in sorted(limits.items()):
+        pairs = zip(counts.run(bench, allocator, kind, size, FEW, directory), counts.run(bench, allocator, kind, size, MANY, directory))
+        for call, most, ((calls_few, cost_few), (calls_many, cost_many)) in zip(("malloc", "free"), limit, pairs):
+            if calls_many - calls_few != (MANY - FEW) * counts.BATCH[kind]:
+                wrong.append("%s(%d), %s: %d calls were counted" % (call, size, kind, calls_many - calls_few))
+                continue
+            cost = (cost_many - cost_few) / (calls_many - calls_few)
+            line = "%s of %d bytes, %s: %.1f instructions a call, at most %d" % (call, size, kind, cost, most)
+            if cost > most:
+                wrong.append(line + " are meant")
+            else:
+                print(line)
+    return wrong
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--bench", help="the bench program (default: compile it)")
+    p.add_argument("--lib", required=True)
+    p.add_argument("--variant", required=True)
+    options = p.parse_args()
+    library = os.path.abspath(options.lib)
+    wrong = []
+    if platform.machine() == "x86_64" and options.variant in STRAIGHT:
+        wrong += check_straight(library, STRAIGHT[options.variant])
+    if platform.machine() == "x86_64" and shutil.which("valgrind"):
+        with tempfile.TemporaryDirectory(prefix="counts-") as directory:
+            bench = os.path.abspath(options.bench) if options.bench else build_bench(directory)
+            try:
+                wrong += check_counted(bench, library, COUNTED.get(options.variant, {}), directory)
+            except RunFailed as error:
+                wrong.append("callgrind: %s" % error)
+    else:
+        print("callgrind is not there, or has not this machine's figures: nothing was counted")
+    for line in wrong:
+        print("FAILED: " + line)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
