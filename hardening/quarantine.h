@@ -7,6 +7,7 @@
 // has slots: then it is ready. Without a random part one other has to follow.
 #pragma once
 
+#include "src/base/atomic.h"
 #include "src/base/bits.h"
 
 enum {
@@ -66,6 +67,8 @@ mi_inline uint32_t mi_quarantine_behind(const mi_quarantine_t* quarantine, uint3
 mi_inline void mi_quarantine_push(mi_quarantine_t* quarantine, uintptr_t entry) {
   const uint32_t head = quarantine->head;
   quarantine->entries[head] = entry;
+  // A forked child may find the thread stopped anywhere in here: what is counted is an entry.
+  atomic_signal_fence(memory_order_release);
   quarantine->head = mi_quarantine_behind(quarantine, head);
   quarantine->ready++;
 }
@@ -100,7 +103,9 @@ mi_inline void _mi_hard_quarantine_drop(mi_quarantine_t* quarantine) {
 
 // Takes any entry, whether it is ready or not; 0 when there is none. *slot: where in the random part to go on, 0 at first.
 mi_inline uintptr_t _mi_hard_quarantine_take_any(mi_quarantine_t* quarantine, uint32_t* slot) {
-  if (quarantine->ready > -(int32_t)_mi_max(quarantine->half, 1)) {
+  // Counted and between the ends, which differ but for a full queue: the thread may have stopped in the middle of a call.
+  if (quarantine->ready > -(int32_t)_mi_max(quarantine->half, 1) &&
+      (quarantine->tail != quarantine->head || quarantine->ready > quarantine->limit)) {
     const uintptr_t entry = _mi_hard_quarantine_first(quarantine);
     _mi_hard_quarantine_drop(quarantine);
     return entry;

@@ -211,6 +211,7 @@ void _mi_page_drop_old_lists(mi_page_t* page) {
   }
   page->free = NULL;
   page->local_free = NULL;
+  page->listed = 0;
   page->capacity = 0;
   page->memory_is_zero = false;
   page->relisted = true;

@@ -73,7 +73,11 @@ static mi_cold void mi_quarantine_report_written(const mi_page_t* page, const mi
              page->block_size, at, bytes[at], (const void*)page->start, page->bin);
 }
 
-// The block goes back to its page. `tid`: the pages of this thread are its own.
+// The thread whose quarantine is emptied by another. No page is of a thread of this number, while unowned ones are of number 0.
+#define MI_QUARANTINE_NOBODY (~(uintptr_t)MI_OWNER_FLAGS)
+
+// The block goes back to its page. `tid`: the pages of this thread are its own. A thread that a forked child has not may have
+// stopped while it took a block out: such an entry is nobody's mistake.
 mi_inline void mi_quarantine_leave(uintptr_t tid, uintptr_t entry) {
   mi_block_t* const block = (mi_block_t*)(entry & ~(uintptr_t)MI_QUARANTINE_MARKED);
   const bool marked = (entry & MI_QUARANTINE_MARKED) != 0;
@@ -81,10 +85,13 @@ mi_inline void mi_quarantine_leave(uintptr_t tid, uintptr_t entry) {
   if (mi_unlikely(page == NULL)) {
     return;
   }
+  const uint64_t index = _mi_page_live_index(page, block);
+  if (MI_HAS_LIVE_BITS && mi_unlikely(tid == MI_QUARANTINE_NOBODY) && !marked && !_mi_hard_live_is_free(page->live, index)) {
+    return;
+  }
   if (MI_HAS_ZERO_ON_FREE && mi_unlikely(block->link != 0)) {
     mi_quarantine_report_written(page, block);
   }
-  const uint64_t index = _mi_page_live_index(page, block);
   // Relaxed: only this thread ever stores its own id there.
   if ((mi_atomic_load_relaxed(&page->owner) & ~(uintptr_t)MI_OWNER_FLAGS) == tid) {
     if (MI_HAS_LIVE_BITS && !_mi_hard_live_waited(page->live, index, marked)) {
@@ -167,8 +174,7 @@ void _mi_quarantine_flush(mi_theap_t* theap) {
 
 void _mi_quarantine_flush_of_others(mi_theap_t* theap) {
   if (MI_HAS_QUARANTINE) {
-    // No page is of a thread of this number, while unowned ones are of number 0.
-    mi_quarantine_empty(theap, ~(uintptr_t)MI_OWNER_FLAGS);
+    mi_quarantine_empty(theap, MI_QUARANTINE_NOBODY);
   }
 }
 

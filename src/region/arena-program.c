@@ -30,7 +30,7 @@ static mi_arena_t* mi_arena_enter(const mi_arena_plan_t* plan) {
 
 static const char* mi_lent_refusal(uint8_t* base, size_t size) {
   const uintptr_t end = (uintptr_t)base + size;
-  if (((end - 1) >> MI_PAGE_MAP_ROOT_SHIFT) >= _mi_page_map.root_count) {
+  if (((end - 1) >> MI_PAGE_MAP_ROOT_SHIFT) >= _mi_page_map.tables->empty.head.root_count) {
     return "its addresses are beyond the page map (see option max_vabits)";
   }
   mi_arena_t* arena;

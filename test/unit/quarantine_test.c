@@ -114,6 +114,24 @@ MI_TEST(emptied) {
   }
 }
 
+// A forked child finds the quarantine of a thread that had taken an entry out and not counted it yet: it is not taken again.
+MI_TEST(stopped_in_the_middle) {
+  mi_quarantine_t* const q = mi_quarantine_test_new(8);
+  for (uintptr_t n = 1; n <= 1000; n++) {
+    (void)mi_quarantine_test_put(q, n, n * 7);
+    while (q->ready > 0) {
+      (void)mi_quarantine_test_take(q);
+    }
+  }
+  q->ready++;
+  size_t left = 0;
+  uint32_t slot = 0;
+  while (_mi_hard_quarantine_take_any(q, &slot) != 0) {
+    left++;
+  }
+  MI_CHECK_EQ(left, 8);
+}
+
 // The time in the random part is geometric, as policy/threat-model.md says of R = 32: after R + k further frees a block has left
 // with probability 1 - (1 - 1/R)^k. A double free of a block handed out again, which nothing can see, has that chance at most.
 static const struct {
