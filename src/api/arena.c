@@ -107,8 +107,8 @@ int mi_reserve_huge_os_pages_interleave(size_t pages, size_t numa_nodes, size_t 
 
 int mi_reserve_huge_os_pages(size_t pages, double max_secs, size_t* pages_reserved) {
   const double msecs = max_secs * 1000;
-  const size_t timeout_msecs = msecs <= 0 ? 0 : msecs < MI_API_MSECS_MAX ? (size_t)msecs + 1
-                                                                         : MI_API_MSECS_MAX;
+  const size_t timeout_msecs = msecs <= 0 ? 0 : msecs < (double)MI_API_MSECS_MAX ? (size_t)msecs + 1
+                                                                                 : MI_API_MSECS_MAX;
   const size_t got = mi_arenas_reserve_huge(pages, 0, timeout_msecs);
   _mi_api_store(pages_reserved, got);
   return got > 0 || pages == 0 ? 0 : ENOMEM;

@@ -210,7 +210,7 @@ MI_TEST(huge_pages) {
   }
   const size_t size = page_size_at(mi_arena_area(id, NULL));
   MI_CHECK(size == (size_t)1024 * MIB || size == 2 * MIB);
-  use_all_of(id, true, true);
+  use_all_of(id, true, false);
 }
 
 MI_TEST(too_few_large_pages) {
