@@ -125,16 +125,42 @@ void _mi_stats_print_process(mi_output_fun* out, void* arg) {
 // JSON
 
 // The fields in the order of the public struct: C(field) what goes up and down, K(field) what only goes up.
-#define MI_JSON_FIELDS(C, K)                                                                                                            \
-  C(pages)                                                                                                                              \
-  C(reserved)                                                                                                                           \
-  C(committed)                                                                                                                          \
-  K(reset) K(purged) C(page_committed) C(pages_abandoned) C(threads) C(malloc_normal)                                                   \
-      C(malloc_huge) C(malloc_requested) K(mmap_calls) K(commit_calls) K(reset_calls) K(purge_calls) K(arena_count)                     \
-          K(malloc_normal_count) K(malloc_huge_count) K(malloc_guarded_count) K(arena_rollback_count) K(arena_purges) K(pages_extended) \
-              K(pages_retire) K(page_searches) K(page_searches_count) C(segments) C(segments_abandoned) C(segments_cache) C(heaps)      \
-                  C(theaps) K(pages_reclaim_on_alloc) K(pages_reclaim_on_free) K(pages_reabandon_full) K(pages_unabandon_busy_wait)     \
-                      K(heaps_delete_wait)
+#define MI_JSON_FIELDS(C, K)   \
+  C(pages)                     \
+  C(reserved)                  \
+  C(committed)                 \
+  K(reset)                     \
+  K(purged)                    \
+  C(page_committed)            \
+  C(pages_abandoned)           \
+  C(threads)                   \
+  C(malloc_normal)             \
+  C(malloc_huge)               \
+  C(malloc_requested)          \
+  K(mmap_calls)                \
+  K(commit_calls)              \
+  K(reset_calls)               \
+  K(purge_calls)               \
+  K(arena_count)               \
+  K(malloc_normal_count)       \
+  K(malloc_huge_count)         \
+  K(malloc_guarded_count)      \
+  K(arena_rollback_count)      \
+  K(arena_purges)              \
+  K(pages_extended)            \
+  K(pages_retire)              \
+  K(page_searches)             \
+  K(page_searches_count)       \
+  C(segments)                  \
+  C(segments_abandoned)        \
+  C(segments_cache)            \
+  C(heaps)                     \
+  C(theaps)                    \
+  K(pages_reclaim_on_alloc)    \
+  K(pages_reclaim_on_free)     \
+  K(pages_reabandon_full)      \
+  K(pages_unabandon_busy_wait) \
+  K(heaps_delete_wait)
 
 // The members of a count, into the object that is open.
 static void mi_json_members(mi_json_t* json, const mi_stat_count_t* count) {
