@@ -9,6 +9,8 @@
 
 #include "mimalloc.h"
 
+// ---- Statistics as a struct. Figures for programs, and the same as JSON. ----
+
 // MI_STAT_VERSION is the version of the layout of mi_stats_t below.
 #define MI_STAT_VERSION 5
 
@@ -21,7 +23,7 @@ typedef struct mi_stat_count_s {
 
 // mi_stat_counter_t is of what only goes up.
 typedef struct mi_stat_counter_s {
-  int64_t total;
+  int64_t total;  // of all increases
 } mi_stat_counter_t;
 
 // MI_BIN_HUGE is the bin of blocks that are a page by themselves; those below are of ranges of sizes, see
@@ -51,8 +53,8 @@ typedef enum mi_chunkbin_e {
 // debug variant, where it is the bytes that were asked for. Blocks that wait in the strict variant's quarantine are free.
 // Of a heap all fields that are about the system or arenas are 0.
 typedef struct mi_stats_s {
-  size_t size;
-  size_t version;
+  size_t size;     // sizeof(mi_stats_t)
+  size_t version;  // MI_STAT_VERSION
 
   mi_stat_count_t pages;             // pages in use, but for those of blocks of no bytes
   mi_stat_count_t reserved;          // bytes of addresses
@@ -82,9 +84,9 @@ typedef struct mi_stats_s {
   mi_stat_counter_t page_searches_count;   // searches for a free block
 
   mi_stat_count_t segments;            // always 0, as the three after it
-  mi_stat_count_t segments_abandoned;  // .
-  mi_stat_count_t segments_cache;      // .
-  mi_stat_count_t _segments_reserved;  // .
+  mi_stat_count_t segments_abandoned;  // always 0
+  mi_stat_count_t segments_cache;      // always 0
+  mi_stat_count_t _segments_reserved;  // always 0
   mi_stat_count_t heaps;               // heaps beside the main one
   mi_stat_count_t theaps;              // threads' parts of heaps
 
@@ -94,8 +96,8 @@ typedef struct mi_stats_s {
   mi_stat_counter_t pages_unabandon_busy_wait;  // always 0: nobody waits for a page
   mi_stat_counter_t heaps_delete_wait;          // always 0: nobody waits for a heap
 
-  mi_stat_count_t _stat_reserved[4];
-  mi_stat_counter_t _stat_counter_reserved[4];
+  mi_stat_count_t _stat_reserved[4];            // always 0
+  mi_stat_counter_t _stat_counter_reserved[4];  // always 0
 
   mi_stat_count_t malloc_bins[MI_BIN_HUGE + 1];  // blocks, by bin
   mi_stat_count_t page_bins[MI_BIN_HUGE + 1];    // pages, by the bin of their blocks
@@ -153,6 +155,7 @@ mi_decl_export char* mi_heap_stats_get_json(mi_heap_t* heap, size_t buf_size, ch
 // as by mi_stats_reset. NULL: the main heap.
 mi_decl_export void mi_heap_stats_merge_to_subproc(mi_heap_t* heap) mi_attr_noexcept;
 
+#if !defined(MI_API_V2)  // there a theap is a heap
 // mi_theap_stats_get is mi_stats_get of what the calling thread has of a heap: the blocks of the pages that are in its hands,
 // and how many its pages have handed out since it was merged. No peaks are kept: each is what there is. The theap must be
 // the calling thread's; NULL: all that it has.
@@ -161,6 +164,7 @@ mi_decl_export bool mi_theap_stats_get(mi_theap_t* theap, mi_stats_t* stats) mi_
 // mi_theap_stats_merge_to_heap makes what the calling thread's theap has counted so far its heap's alone: the theap starts
 // counting anew. NULL: all that the thread has.
 mi_decl_export void mi_theap_stats_merge_to_heap(mi_theap_t* theap) mi_attr_noexcept;
+#endif
 
 // mi_subproc_stats_get is mi_stats_get of one sub-process. A NULL id is that of the main one, which has what is counted of the
 // process, less the heaps of others; another one has what its heaps have that exist. False also if there is none of that id.

@@ -209,6 +209,7 @@ void _mi_page_drop_old_lists(mi_page_t* page) {
   if (MI_BLOCKS_ARE_DRESSED || page->block_size > MI_DROPPED_BLOCK_MAX) {
     return;
   }
+  _mi_page_count_leave(page);
   page->free = NULL;
   page->local_free = NULL;
   page->listed = 0;

@@ -54,6 +54,40 @@ MI_TEST(theaps_v2) {
   mi_heap_destroy(h);
 }
 
+MI_TEST(arenas_v2) {
+  mi_arena_id_t id = 0;
+  struct {
+    int before;
+    mi_arena_id_t id;
+    int after;
+  } made = {-1, 0, -1};
+  const size_t size = (size_t)64 << 20;
+  MI_CHECK_EQ(mi_reserve_os_memory_ex(size, false, false, true, &made.id), 0);
+  // An id of version 3 is larger and would have overwritten the neighbour.
+  MI_CHECK(made.id > 0 && made.before == -1 && made.after == -1);
+  size_t found = 0;
+  char* const start = (char*)mi_arena_area(made.id, &found);
+  MI_CHECK(start != NULL && found >= size);
+  mi_heap_t* const h = mi_heap_new_in_arena(made.id);
+  if (!MI_CHECK(h != NULL)) return;
+  char* p = (char*)mi_heap_malloc(h, 1000);
+  MI_CHECK(p >= start && p < start + found);
+  mi_heap_destroy(h);
+  mi_heap_t* const tagged = mi_heap_new_ex(5, false, made.id);
+  if (!MI_CHECK(tagged != NULL)) return;
+  p = (char*)mi_heap_malloc(tagged, 1000);
+  MI_CHECK(p >= start && p < start + found);
+  mi_heap_destroy(tagged);  // as mi_heap_delete, since destruction was not allowed
+  memset(p, 1, 1000);
+  mi_free(p);
+  void* const lent = mi_malloc_aligned(size, size);
+  MI_CHECK(mi_manage_os_memory_ex((char*)lent, 0, true, false, false, -1, true, &id) == false && id == 0);
+  mi_free(lent);
+  // There are as many huge OS pages as the machine sets aside, which may be none.
+  const int error = mi_reserve_huge_os_pages_at_ex(1, -1, 1, true, &id);
+  MI_CHECK(error == 0 ? id > made.id : error == ENOMEM && id == 0);
+}
+
 static void* in_sub_process(void* arg) {
   mi_subproc_add_current_thread(*(mi_subproc_id_t*)arg);
   use(mi_malloc(100), 100, 1);

@@ -1,6 +1,6 @@
 // Owns: an interpreter, as one is written for version 3 of the interface: an isolate has a heap that its threads share, each
-// through its own theap; a collector sweeps what is not marked; a guest has a sub-process, which is given up as a whole.
-// May include: users.h, mimalloc.h, the C library, threads.
+// through its own theap; a collector visits what is live; workers of a pool and guests have sub-processes and arenas.
+// May include: users.h, mimalloc.h, mimalloc-stats.h, the C library, threads.
 // Called by: users_test.py, which compiles it as C and as C++ for each standard, and runs it with each variant.
 // Invariants: types and argument orders of version 3.
 #include "mimalloc.h"
@@ -50,6 +50,13 @@ static void* run(void* arg) {
   return NULL;
 }
 
+static bool count_live(const mi_heap_t* heap, const mi_heap_area_t* area, void* block, size_t size, void* arg) {
+  (void)heap;
+  (void)area;
+  *(size_t*)arg += block != NULL && size >= sizeof(object_t);
+  return true;
+}
+
 static bool count_heap(mi_heap_t* heap, void* arg) {
   *(size_t*)arg += heap != NULL;
   return true;
@@ -63,6 +70,8 @@ static void isolates(void) {
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++) NEED(pthread_create(&threads[i], NULL, run, &isolate) == 0);
   for (int i = 0; i < THREADS; i++) NEED(pthread_join(threads[i], NULL) == 0);
+  size_t live = 0;
+  NEED(mi_heap_visit_blocks(isolate.heap, true, count_live, &live) && live == THREADS * OBJECTS);
   // Sweep: what is not marked goes.
   for (object_t** at = &isolate.objects; *at != NULL;) {
     object_t* const o = *at;
@@ -73,10 +82,9 @@ static void isolates(void) {
       at = &o->next;
     }
   }
-  size_t left = 0;
-  for (const object_t* o = isolate.objects; o != NULL; o = o->next) left++;
-  NEED(left == THREADS * OBJECTS / 2);
-  NEED(mi_any_heap_contains(isolate.objects) && !mi_any_heap_contains(&left));
+  live = 0;
+  NEED(mi_heap_visit_blocks(isolate.heap, true, count_live, &live) && live == THREADS * OBJECTS / 2);
+  NEED(mi_any_heap_contains(isolate.objects) && !mi_any_heap_contains(&live));
   object_t* many = mi_heap_calloc_tp(object_t, isolate.heap, 10);
   many = mi_heap_recalloc_tp(object_t, isolate.heap, many, 100);
   many = mi_heap_reallocn_tp(object_t, isolate.heap, many, 50);
@@ -96,6 +104,32 @@ static void* guest(void* arg) {
   return NULL;
 }
 
+static size_t committed;
+static bool commit(bool on, void* start, size_t size, bool* is_zero, void* arg) {
+  (void)start;
+  NEED(arg == &committed);
+  if (is_zero != NULL) *is_zero = false;
+  committed = on ? committed + size : committed - size;
+  return true;
+}
+
+static void arenas(void) {
+  const size_t align = mi_arena_min_alignment(), size = (size_t)64 << 20;
+  NEED(size >= mi_arena_min_size() && mi_arena_max_object_size() > 0);
+  static char room[((size_t)64 << 20) + ((size_t)1 << 20)];
+  char* const memory = room + (align - (uintptr_t)room % align) % align;
+  NEED(memory + size <= room + sizeof(room));
+  mi_arena_id_t id = NULL;
+  NEED(mi_manage_memory(memory, size, false, false, false, -1, true, commit, &committed, &id) && id != NULL);
+  mi_heap_t* const heap = mi_heap_new_in_arena(id);
+  NEED(heap != NULL);
+  mi_heap_set_numa_affinity(heap, 0);
+  char* const p = (char*)mi_heap_malloc(heap, 100000);
+  NEED(p != NULL && mi_arena_contains(id, p) && p >= memory && p < memory + size && committed > 0);
+  memset(p, 1, 100000);
+  mi_heap_destroy(heap);
+}
+
 int main(void) {
 #if MI_MALLOC_VERSION < 30000
 #error "a program for version 3"
@@ -105,6 +139,7 @@ int main(void) {
   pthread_t thread;
   NEED(pthread_create(&thread, NULL, guest, &sub) == 0 && pthread_join(thread, NULL) == 0);
   mi_subproc_destroy(sub);
+  arenas();
   mi_collect(true);
   puts("ok");
   return 0;

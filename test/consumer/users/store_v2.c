@@ -1,5 +1,5 @@
 // Owns: a store of keys and values, as one is written for version 2 of the interface: it accounts for its memory, has a heap for
-// each database, defragments what lies in them, and keeps a plugin's threads apart.
+// each database, one in an arena of its own, counts and defragments what lies in them, and keeps a plugin's threads apart.
 // May include: users.h, mimalloc.h with MI_API_V2, the C library, threads.
 // Called by: users_test.py, which compiles it as C and as C++ for each standard, and runs it with each variant.
 // Invariants: types and argument orders of version 2; nothing of version 3.
@@ -112,7 +112,34 @@ static void db_fill(db_t* db, long count) {
   NEED(db->count == (size_t)count && db_get(db, "key:7")->value == 7 && db_get(db, "none") == NULL);
 }
 
-// ---- Defragmentation
+// ---- What lies in a heap
+
+typedef struct count_s {
+  size_t areas, blocks, bytes;
+  int tag;
+} count_t;
+
+static bool count_block(const mi_heap_t* heap, const mi_heap_area_t* area, void* block, size_t size, void* arg) {
+  count_t* const count = (count_t*)arg;
+  (void)heap;
+  if (block == NULL) {
+    NEED(area->used <= area->reserved && area->block_size <= area->full_block_size);
+    count->areas++;
+    count->tag = area->heap_tag;
+  } else {
+    NEED((char*)block >= (char*)area->blocks && (char*)block < (char*)area->blocks + area->reserved);
+    count->blocks++;
+    count->bytes += size;
+  }
+  return true;
+}
+
+static count_t count_heap(const db_t* db) {
+  count_t count;
+  memset(&count, 0, sizeof(count));
+  NEED(mi_heap_visit_blocks(db->heap, true, count_block, &count));
+  return count;
+}
 
 // Moves an entry's key where its page has become empty, as active defragmentation does.
 static size_t db_defrag(db_t* db) {
@@ -156,8 +183,11 @@ static void databases(void) {
   NEED(mi_heap_contains_block(first.heap, first.buckets) && !mi_heap_contains_block(tagged.heap, first.buckets));
   NEED(mi_heap_check_owned(tagged.heap, tagged.buckets) && !mi_heap_check_owned(tagged.heap, &tagged));
   NEED(mi_check_owned(first.buckets) && mi_is_in_heap_region(first.buckets));
+  const count_t count = count_heap(&first);
+  NEED(count.blocks == 2 * first.count + 1 && count.areas > 0 && count.bytes > first.count * sizeof(entry_t));
+  NEED(count_heap(&tagged).tag == 7);
   db_defrag(&first);
-  NEED(db_get(&first, "key:9999") != NULL);
+  NEED(count_heap(&first).blocks == 2 * first.count + 1 && db_get(&first, "key:9999") != NULL);
 
   // The default heap is what malloc uses.
   mi_heap_t* const before = mi_heap_set_default(first.heap);
@@ -179,6 +209,18 @@ static void databases(void) {
   mi_heap_destroy(tagged.heap);
 }
 
+static void arena(void) {
+  mi_arena_id_t id = 0;
+  NEED(mi_reserve_os_memory_ex((size_t)64 << 20, false, false, true, &id) == 0 && id != 0);
+  size_t size = 0;
+  char* const start = (char*)mi_arena_area(id, &size);
+  NEED(start != NULL && size >= ((size_t)64 << 20));
+  db_t db = db_new(mi_heap_new_in_arena(id));
+  db_fill(&db, 1000);
+  NEED((char*)db.buckets >= start && (char*)db.buckets < start + size);
+  mi_heap_delete(db.heap);
+}
+
 int main(void) {
   NEED(mi_version() == MI_MALLOC_VERSION);
   mi_option_set(mi_option_eager_commit, 1);
@@ -197,11 +239,16 @@ int main(void) {
   mi_free(e);
 
   databases();
+  arena();
 
   mi_subproc_id_t sub = mi_subproc_new();
   pthread_t thread;
   NEED(pthread_create(&thread, NULL, plugin, &sub) == 0 && pthread_join(thread, NULL) == 0);
   mi_subproc_delete(sub);
+  count_t count;
+  memset(&count, 0, sizeof(count));
+  (void)mi_abandoned_visit_blocks(mi_subproc_main(), -1, true, count_block, &count);
+
   size_t text = 0, resident = 0;
   mi_stats_merge();
   mi_stats_print_out(count_text, &text);
