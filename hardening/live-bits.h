@@ -37,12 +37,24 @@ mi_inline uint32_t mi_live_bit(uint64_t index) { return UINT32_C(1) << (index & 
 // Written as a shift of the word, which compilers turn into one instruction that tests a bit.
 mi_inline bool mi_live_has(uint32_t word, uint64_t index) { return ((word >> (index & (MI_LIVE_WORD_BITS - 1))) & 1) != 0; }
 
+// Anyone: the live blocks among 64 places, from number `i` * 64 on. The remote word first: where a place becomes free, or one
+// where blocks start, its owner's bit is cleared before the other, so that it looks live at no moment.
+mi_inline uint64_t _mi_hard_live_word(mi_live_word_t* words, size_t i) {
+  uint64_t word = 0;
+  for (unsigned shift = 0; shift < 64; shift += MI_LIVE_WORD_BITS) {
+    const uint64_t index = (uint64_t)i * 64 + shift;
+    // Acquire pairs with the release that cleared the bits.
+    const uint32_t marked = mi_atomic_load_acquire(mi_live_remote_word(words, index));
+    word |= (uint64_t)(mi_atomic_load_relaxed(mi_live_owner_word(words, index)) & ~marked) << shift;
+  }
+  return word;
+}
+
 // Anyone: how many blocks are in use: those whose bit is set and of which no free waits to be collected.
 mi_inline uint32_t _mi_hard_live_count(mi_live_word_t* words) {
   uint32_t count = 0;
-  for (uint64_t index = 0; index < MI_PAGE_GRANULES; index += 64) {
-    count += _mi_bits_popcount64(mi_atomic_load_relaxed(mi_live_owner_word(words, index)) &
-                                 ~mi_atomic_load_relaxed(mi_live_remote_word(words, index)));
+  for (size_t i = 0; i < MI_PAGE_GRANULES / 64; i++) {
+    count += _mi_bits_popcount64(_mi_hard_live_word(words, i));
   }
   return count;
 }
@@ -168,14 +180,6 @@ mi_inline bool _mi_hard_live_waited(mi_live_word_t* words, uint64_t index, bool 
   return mi_likely(((mi_atomic_load_relaxed(mi_live_owner_word(words, index)) |
                      mi_atomic_load_relaxed(mi_live_remote_word(words, index))) &
                     mi_live_bit(index)) == 0);
-}
-
-// Anyone: the live blocks among 64 places, from number `i` * 64 on. The remote word first: where a place becomes free, or one
-// where blocks start, its owner's bit is cleared before the other, so that it looks live at no moment.
-mi_inline uint64_t _mi_hard_live_word(mi_live_word_t* words, size_t i) {
-  // Acquire pairs with the release that cleared the bits.
-  const uint64_t marked = mi_atomic_load_acquire(&words[2 * i + 1]);
-  return mi_atomic_load_relaxed(&words[2 * i]) & ~marked;
 }
 
 // Anyone: whether the block at `index` is the program's.

@@ -23,17 +23,21 @@ static void mi_chacha20_store(uint8_t* bytes, uint32_t word) {
 // A row of the state; what is done to a column is done to all four at once.
 typedef uint32_t mi_chacha20_row_t __attribute__((vector_size(16)));
 
-mi_inline mi_chacha20_row_t mi_chacha20_rotate(mi_chacha20_row_t x, unsigned n) { return x << n | x >> (32U - n); }
+// By address: how a vector is passed depends on the processor.
+mi_inline void mi_chacha20_mix(mi_chacha20_row_t* x, const mi_chacha20_row_t* other, unsigned n) {
+  *x ^= *other;
+  *x = *x << n | *x >> (32U - n);
+}
 
 mi_inline void mi_chacha20_quarters(mi_chacha20_row_t* x) {
   x[0] += x[1];
-  x[3] = mi_chacha20_rotate(x[3] ^ x[0], 16);
+  mi_chacha20_mix(&x[3], &x[0], 16);
   x[2] += x[3];
-  x[1] = mi_chacha20_rotate(x[1] ^ x[2], 12);
+  mi_chacha20_mix(&x[1], &x[2], 12);
   x[0] += x[1];
-  x[3] = mi_chacha20_rotate(x[3] ^ x[0], 8);
+  mi_chacha20_mix(&x[3], &x[0], 8);
   x[2] += x[3];
-  x[1] = mi_chacha20_rotate(x[1] ^ x[2], 7);
+  mi_chacha20_mix(&x[1], &x[2], 7);
 }
 
 // Moves each lane of a row `by` places down, 1 to 3.

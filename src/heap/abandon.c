@@ -13,7 +13,7 @@
 
 // A page of an exclusive arena whose heap was deleted belongs to the main heap, and gives nobody a block any more.
 mi_inline bool mi_page_may_serve(const mi_page_t* page, const mi_heap_t* heap) {
-  return !page->arena->is_exclusive || page->arena == heap->arena;
+  return !page->arena->is_exclusive || page->arena == mi_atomic_load_relaxed(&heap->arena);
 }
 
 static mi_page_list_t* mi_heap_list_of(mi_heap_t* heap, const mi_page_t* page) {

@@ -117,6 +117,8 @@ mi_noinline void _mi_quarantine_enter(mi_theap_t* theap, mi_page_t* page, mi_blo
 mi_noinline void _mi_quarantine_drain(mi_theap_t* theap, mi_quarantine_t* quarantine);
 // The block that would be handed out next goes back to its page instead, or is reported: it cannot be handed out here.
 void _mi_quarantine_skip(mi_theap_t* theap, mi_quarantine_t* quarantine);
+// How many blocks of a class have served again since this was asked last.
+uint32_t _mi_quarantine_count_again(mi_theap_t* theap, unsigned bin);
 // All blocks go back to their pages.
 void _mi_quarantine_flush(mi_theap_t* theap);
 // The storage goes; with blocks that are still in.
@@ -140,6 +142,7 @@ mi_inline bool _mi_quarantine_take(const mi_theap_t* theap, mi_quarantine_t* qua
     return false;
   }
   _mi_hard_quarantine_drop(quarantine);
+  quarantine->again++;
   // The next allocation of the class looks at the next, which nobody has touched for a while.
   __builtin_prefetch((const void*)_mi_hard_quarantine_first(quarantine), 1);
   if (MI_HAS_FAMILY) {

@@ -62,6 +62,10 @@ mi_inline void _mi_page_count_refill(mi_page_t* page, uint32_t count) {
 // The owner's lists were joined, with `moved` blocks of page->local_free among them: page->free has all free blocks now.
 void _mi_page_count_joined(mi_page_t* page, uint32_t moved);
 
+// The length of page->free, which is at most page->listed. Only by the page's owner, or where it has none. A link that does
+// not lead to a free block ends the list.
+uint32_t _mi_page_free_length(const mi_page_t* page);
+
 // The page, of the calling thread's, has so many blocks in use, or is about to.
 void _mi_page_note_live(mi_page_t* page, uint32_t live);
 

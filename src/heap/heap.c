@@ -60,7 +60,7 @@ mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
     }
     heap->tag = config->tag;
     heap->allow_destroy = config->allow_destroy;
-    heap->arena = config->arena;
+    mi_atomic_store_relaxed(&heap->arena, config->arena);
     mi_atomic_store_relaxed(&heap->numa_node, -1);
     mi_atomic_store_relaxed(&heap->fill_preserve, 0);
     mi_atomic_store_relaxed(&heap->id, ++mi_heaps.last_id);
@@ -247,7 +247,8 @@ static void mi_heap_move_lists(mi_heap_t* heap, mi_heap_t* successor) {
       continue;
     }
     // What is in an exclusive arena serves nobody once its heap is gone.
-    const bool is_exclusive = heap->arena != NULL && heap->arena->is_exclusive;
+    mi_arena_t* const arena = mi_atomic_load_relaxed(&heap->arena);
+    const bool is_exclusive = arena != NULL && arena->is_exclusive;
     mi_page_list_t* const list = &successor->listed[is_exclusive ? MI_BIN_SINGLE : bin];
     first->prev = list->last;
     if (list->last != NULL) {
@@ -493,8 +494,8 @@ static void mi_heap_drop_orphans(mi_heap_t* heap) {
     if (theap->tls == NULL) {
       _mi_heap_unlink_theap(heap, theap);
       _mi_quarantine_flush_of_others(theap);
-      _mi_quarantine_end(theap);
       _mi_theap_count_publish(theap);
+      _mi_quarantine_end(theap);
       mi_heap_stat_decrease(heap, theaps, 1);
       _mi_meta_free(theap, sizeof(*theap));
     }

@@ -126,6 +126,15 @@ void _mi_quarantine_skip(mi_theap_t* theap, mi_quarantine_t* quarantine) {
   mi_quarantine_leave(theap->tid, entry);
 }
 
+uint32_t _mi_quarantine_count_again(mi_theap_t* theap, unsigned bin) {
+  if (!MI_HAS_QUARANTINE || !mi_quarantine_exists(theap->quarantines[bin])) {
+    return 0;
+  }
+  const uint32_t again = theap->quarantines[bin]->again;
+  theap->quarantines[bin]->again = 0;
+  return again;
+}
+
 void _mi_quarantine_enter(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, bool marked) {
   mi_quarantine_t* quarantine = theap->quarantines[page->bin];
   if (mi_unlikely(quarantine == &mi_quarantine_unmade)) {

@@ -77,7 +77,7 @@ struct mi_heap_s {
   mi_page_list_t listed[MI_BIN_COUNT];  // that of singles: pages whose blocks nobody is given any more
   mi_page_t* pages;                     // all of them, but for those of blocks of no bytes; not of the main heap
   mi_heap_t* main;                      // what becomes of its blocks when it is deleted: they are that one's; NULL: it is a main heap
-  mi_arena_t* arena;                    // its pages lie in this one and nowhere else; NULL: where there is room
+  _Atomic(mi_arena_t*) arena;           // its pages lie in this one and nowhere else; NULL: where there is room
   _Atomic(int) numa_node;               // where its memory should be; negative: anywhere
   int tag;                              // the program's, for visits
   bool allow_destroy;                   // else its end by destroy is one by delete
@@ -91,7 +91,8 @@ extern mi_heap_t _mi_heap_main_instance;
 // Where memory for a theap, or without one for the main heap, may come from.
 mi_inline mi_arena_source_t _mi_theap_source(const mi_theap_t* theap) {
   const mi_heap_t* const heap = theap == NULL ? &_mi_heap_main_instance : mi_atomic_load_relaxed(&theap->heap);
-  return (mi_arena_source_t){heap->arena, mi_atomic_load_relaxed(&heap->numa_node)};
+  // Relaxed: the heap may have ended, and another have its place; the page is then that one's which the theap has by then.
+  return (mi_arena_source_t){mi_atomic_load_relaxed(&heap->arena), mi_atomic_load_relaxed(&heap->numa_node)};
 }
 
 typedef enum mi_thread_state_e {

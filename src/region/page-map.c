@@ -12,7 +12,11 @@
 #include "src/sys/options.h"
 #include "src/sys/os.h"
 
-enum { MI_PAGE_MAP_CHUNK_LEAVES = MI_INTPTR_SIZE == 8 ? 8 : 64 };
+enum {
+  MI_PAGE_MAP_CHUNK_LEAVES = MI_INTPTR_SIZE == 8 ? 8 : 64,
+  // Where addresses and what is not touched cost nothing.
+  MI_PAGE_MAP_FREE_CHUNK_LEAVES = 64,
+};
 
 _Static_assert(MI_INTPTR_SIZE == 4 || (int)MI_PAGE_MAP_ROOT_SHIFT == 32, "an index is what a shift of the lower half leaves");
 
@@ -53,8 +57,9 @@ static mi_page_map_leaf_t* mi_page_map_leaf_new(void) {
   const size_t page_size = _mi_os_page_size();
   const size_t size = _mi_align_up(sizeof(mi_page_map_leaf_t), page_size);
   if (mi_leaves.left == 0) {
-    mi_leaves.left = MI_PAGE_MAP_CHUNK_LEAVES;
-    mi_leaves.committed = mi_leaves_are_free() || _mi_option_is_enabled(mi_option_pagemap_commit);
+    const bool are_free = mi_leaves_are_free();
+    mi_leaves.left = are_free ? MI_PAGE_MAP_FREE_CHUNK_LEAVES : MI_PAGE_MAP_CHUNK_LEAVES;
+    mi_leaves.committed = are_free || _mi_option_is_enabled(mi_option_pagemap_commit);
     mi_leaves.bump = _mi_os_reserve_permanent(mi_leaves.left * size, mi_leaves.committed);
     if (mi_leaves.bump == NULL) {
       mi_leaves.left = 0;
