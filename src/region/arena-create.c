@@ -58,7 +58,7 @@ static void* mi_arena_reserve_somewhere(size_t size, size_t align, size_t guard,
   uintptr_t wish = 0;
   // Arenas apart need parts of the page map of their own. Where that is charged, only the first one lies apart. The thread
   // sanitizer knows only the places that the system chooses.
-  const bool apart = eager || _mi_arenas_count() == 0;
+  const bool apart = (eager && !_mi_arenas_are_limited()) || _mi_arenas_count() == 0;
   if (MI_HAS_RANDOM_PLACE && !MI_TSAN_BUILD && apart) {
     wish = _mi_hard_place_address(_mi_random_next(_mi_arenas_random()), _mi_os_config.address_bits, size + guard, align);
   }

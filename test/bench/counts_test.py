@@ -27,8 +27,8 @@ STRAIGHT = {
 COUNTED = {
     "release": {("pair", 16): (19, 20), ("local", 4096): (75, 32)},
     "secure": {("pair", 16): (42, 42), ("local", 4096): (170, 65)},
-    "strict": {("pair", 16): (160, 420)},
-    "debug": {("pair", 16): (190, 270)},
+    "strict": {("pair", 16): (105, 190)},
+    "debug": {("pair", 16): (255, 305)},
 }
 FEW, MANY = 60, 260
 
