@@ -66,6 +66,15 @@ void _mi_page_order_init(mi_page_t* page) {
   }
 }
 
+bool _mi_page_order_is_whole(const mi_page_t* page) {
+  uint32_t unlisted = 0;
+  for (uint64_t left = page->unlisted; left != 0; left &= left - 1) {
+    const unsigned chunk = _mi_bits_ctz64(left);
+    unlisted += mi_chunk_first(page, chunk + 1) - mi_chunk_first(page, chunk);
+  }
+  return !MI_HAS_RANDOM_ORDER || page->capacity + unlisted == page->reserved;
+}
+
 bool _mi_page_was_listed(const mi_page_t* page, const void* p) {
   const size_t number = (size_t)((uintptr_t)p - (uintptr_t)page->start) / page->block_size;
   if (page->relisted) {

@@ -87,7 +87,7 @@ static bool mi_orphan_is_whole(const mi_page_t* page) {
   const uint64_t head = (remote >> MI_REMOTE_HEAD_SHIFT) & MI_REMOTE_HEAD_MASK;
   const mi_block_t* const remote_head =
       head == 0 || _mi_remote_count(remote) == 0 ? NULL : (const mi_block_t*)(const void*)(page->start + (head - 1) * MI_BLOCK_ALIGN);
-  return mi_orphan_bad_ends(page, false) <= 1 && mi_orphan_count(page, page->free, false, page->capacity, &count) &&
+  return _mi_page_order_is_whole(page) && mi_orphan_bad_ends(page, false) <= 1 && mi_orphan_count(page, page->free, false, page->capacity, &count) &&
       mi_orphan_count(page, page->local_free, false, page->capacity, &count) && count == page->capacity &&
       mi_orphan_count(page, remote_head, true, _mi_page_in_use(page), &freed) && freed == _mi_remote_count(remote);
 }

@@ -281,6 +281,9 @@ void _mi_page_extend(mi_page_t* page);
 // A new page, whose size of blocks is known: nothing of it is listed.
 void _mi_page_order_init(mi_page_t* page);
 
+// Whether what was never listed and `capacity` make up the page. Not while its thread lists blocks.
+bool _mi_page_order_is_whole(const mi_page_t* page);
+
 // An empty page is kept for later: drops its lists, as if it were new, unless its blocks are large.
 void _mi_page_drop_old_lists(mi_page_t* page);
 
