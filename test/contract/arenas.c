@@ -4,11 +4,11 @@
 // Invariants: an argument of a row stands in the environment as MI_TEST_…; what the machine cannot do is skipped with a line.
 // Flags: -ldl -fno-builtin
 #define _GNU_SOURCE 1
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "test/lib/names.h"
 #include "test/lib/rss.h"
 #include "test/lib/test.h"
 
@@ -23,16 +23,10 @@ enum { MIB = 1024 * 1024 };
   X(bool, mi_arena_contains, (void*, const void*))                                      \
   X(void, mi_collect, (bool))
 
-#define X(type, name, params) static type(*name) params;
-CALLS(X)
-#undef X
+CALLS(MI_TEST_NAME)
 
 MI_TEST(names_are_there) {
-#define X(type, name, params)                                   \
-  name = (type(*) params)(uintptr_t)dlsym(RTLD_DEFAULT, #name); \
-  MI_CHECK_MSG(name != NULL, "%s is not exported", #name);
-  CALLS(X)
-#undef X
+  CALLS(MI_TEST_LOOK_UP)
   if (mi_test_failure_count() > 0) _exit(1);
 }
 

@@ -4,10 +4,10 @@
 // Invariants: declares what it uses by itself, so that it also checks the binary interface.
 // Flags: -ldl -pthread -fno-builtin
 #define _GNU_SOURCE 1
-#include <dlfcn.h>
 #include <pthread.h>
 
 #include "test/lib/child.h"
+#include "test/lib/names.h"
 #include "test/lib/rss.h"
 #include "test/lib/test.h"
 
@@ -40,16 +40,10 @@ typedef bool visitor_t(const void* heap, const area_t* area, void* block, size_t
   X(void, mi_collect, (bool))                                     \
   X(size_t, mi_usable_size, (const void*))
 
-#define X(type, name, params) static type(*name) params;
-CALLS(X)
-#undef X
+CALLS(MI_TEST_NAME)
 
 MI_TEST(names_are_there) {
-#define X(type, name, params)                                   \
-  name = (type(*) params)(uintptr_t)dlsym(RTLD_DEFAULT, #name); \
-  MI_CHECK_MSG(name != NULL, "%s is not exported", #name);
-  CALLS(X)
-#undef X
+  CALLS(MI_TEST_LOOK_UP)
   if (mi_test_failure_count() > 0) _exit(1);
 }
 

@@ -4,9 +4,9 @@
 // Invariants: declares what it uses by itself, so that it also checks the binary interface.
 // Flags: -ldl -fno-builtin
 #define _GNU_SOURCE 1
-#include <dlfcn.h>
 #include <wchar.h>
 
+#include "test/lib/names.h"
 #include "test/lib/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -65,19 +65,13 @@ enum { MARK = 4242 };
   X(void, mi_thread_done, (void))                                  \
   X(void, mi_process_info, (size_t*, size_t*, size_t*, size_t*, size_t*, size_t*, size_t*, size_t*))
 
-#define X(type, name, params) static type(*name) params;
-CALLS(X)
-#undef X
+CALLS(MI_TEST_NAME)
 
 static const size_t sizes[] = {0, 1, 7, 8, 9, 16, 24, 32, 33, 48, 64, 100, 127, 128, 200, 500, 1000,
                                1024, 1025, 4095, 4096, 8192, 8193, 16000, 40000, 65536, 65537, 131072, 300000, 524288, 524289, 1048576, 3145728, 5000000};
 
 MI_TEST(names_are_there) {
-#define X(type, name, params)                                   \
-  name = (type(*) params)(uintptr_t)dlsym(RTLD_DEFAULT, #name); \
-  MI_CHECK_MSG(name != NULL, "%s is not exported", #name);
-  CALLS(X)
-#undef X
+  CALLS(MI_TEST_LOOK_UP)
   // Nothing below can run without them.
   if (mi_test_failure_count() > 0) _exit(1);
   MI_CHECK(mi_version() >= 30000);
