@@ -78,7 +78,8 @@ static void* user(void* arg) {
 MI_TEST(come_and_go) {
   const size_t rounds = (size_t)mi_test_scale("MI_TEST_HEAPS", 20000) / BATCH;
   pthread_t threads[THREADS];
-  size_t rss = 0, maps = 0, space = 0;
+  // What is resident in a round depends on when the last purge was, so the most of early rounds stands against the least of late ones.
+  size_t rss = 0, late_rss = SIZE_MAX, maps = 0, space = 0;
   pthread_barrier_init(&gate, NULL, THREADS + 1);
   for (uintptr_t t = 0; t < THREADS; t++) MI_REQUIRE(pthread_create(&threads[t], NULL, &user, (void*)t) == 0);
   for (size_t round = 0; round < rounds; round++) {
@@ -100,15 +101,17 @@ MI_TEST(come_and_go) {
         free(blocks[t][i]);
       }
     }
+    const size_t now = mi_test_rss();
+    if (round >= rounds / 20 && round <= rounds / 5) rss = now > rss ? now : rss;
+    if (round >= rounds - rounds / 5) late_rss = now < late_rss ? now : late_rss;
     if (round == rounds / 10) {
-      rss = mi_test_rss();
       maps = mi_test_mappings();
       space = mi_test_address_space();
     }
   }
   is_over = true;
   pthread_barrier_wait(&gate);
-  MI_CHECK_MSG(mi_test_rss() <= rss + (12 << 20), "RSS from %zu to %zu KiB", rss >> 10, mi_test_rss() >> 10);
+  MI_CHECK_MSG(late_rss <= rss + (12 << 20), "RSS from at most %zu to at least %zu KiB", rss >> 10, late_rss >> 10);
   MI_CHECK_MSG(mi_test_mappings() <= maps + 64, "mappings from %zu to %zu", maps, mi_test_mappings());
   MI_CHECK_MSG(mi_test_address_space() <= space + (64 << 20), "address space from %zu to %zu KiB", space >> 10, mi_test_address_space() >> 10);
   for (size_t t = 0; t < THREADS; t++) pthread_join(threads[t], NULL);
