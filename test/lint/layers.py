@@ -2,6 +2,7 @@
 # May include: tree.py.
 # Called by: the build, as a test.
 # Invariants: the order is read from policy/build/layers.bzl, which the layer macro obeys as well.
+import posixpath
 import re
 
 import tree
@@ -53,7 +54,11 @@ def check(files):
                 if own != "base":
                     yield "%s: the profile comes with src/base/compiler.h" % where
                 continue
-            if "include/" + name in files:
+            # The public headers are installed elsewhere, so their parts name each other as the compiler looks first: from where they are.
+            beside = posixpath.join(posixpath.dirname(path), name)
+            if path.startswith("include/") and beside in files:
+                target = beside
+            elif "include/" + name in files:
                 target = "include/" + name
             else:
                 target = name
@@ -78,12 +83,13 @@ SAMPLES = [
     {"hardening/a.c": "#include <errno.h>\n"},
     {"src/other/a.c": "\n"},
     {"src/sys/a.c": '#include "mi-profile.h"\n'},
+    {"include/mimalloc/b.h": '#include "c.h"\n', "include/mimalloc/a.h": H},
 ]
 GOOD = [
     {"src/heap/a.c": '#include "src/heap/page.h"\n#include <errno.h>\n#include "policy/x.def"\n', "src/heap/page.h": '#include "src/base/b.h"\n',
      "src/base/b.h": H, "policy/x.def": ""},
     {"src/prim/unix/a.c": '#include <pthread.h>\n#include "src/prim/prim.h"\n', "src/prim/prim.h": H},
-    {"src/sys/o.h": '#include "mimalloc.h"\n', "include/mimalloc.h": "#include <stdio.h>\n"},
+    {"src/sys/o.h": '#include "mimalloc.h"\n', "include/mimalloc.h": '#include <stdio.h>\n#include "mimalloc/b.h"\n', "include/mimalloc/b.h": '#include "a.h"\n', "include/mimalloc/a.h": H},
 ]
 
 if __name__ == "__main__":
