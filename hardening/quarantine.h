@@ -25,7 +25,7 @@ typedef struct mi_quarantine_s {
   uint32_t half;   // slots of the random part, which come first: 0 or a power of two
   uint32_t slots;  // of both parts
   int32_t limit;   // so many may be ready
-  uint32_t again;  // blocks that served again and are not counted elsewhere yet
+  uint64_t again;  // blocks that served again and are not counted elsewhere yet
   uint8_t draws[MI_QUARANTINE_DRAWS];
   uintptr_t entries[];
 } mi_quarantine_t;

@@ -74,7 +74,7 @@ mi_inline void* mi_alloc_as(size_t size, bool zero, mi_family_t family) {
   return _mi_alloc_beyond(size, zero, family);
 }
 
-// Allocates `size` bytes from this thread's theap of the main heap, on behalf of a call of the family.
+// Allocates `size` bytes from this thread's default theap, on behalf of a call of the family.
 mi_inline void* _mi_alloc_as(size_t size, mi_family_t family) { return mi_alloc_as(size, false, family); }
 mi_inline void* _mi_alloc(size_t size) { return _mi_alloc_as(size, MI_FAMILY_ANY); }
 
@@ -82,7 +82,7 @@ mi_inline void* _mi_alloc(size_t size) { return _mi_alloc_as(size, MI_FAMILY_ANY
 mi_inline void* _mi_alloc_zero_as(size_t size, mi_family_t family) { return mi_alloc_as(size, true, family); }
 mi_inline void* _mi_alloc_zero(size_t size) { return _mi_alloc_zero_as(size, MI_FAMILY_ANY); }
 
-// Allocates from a theap of the calling thread; NULL: from that of the main heap.
+// Allocates from a theap of the calling thread; NULL: from its default theap.
 void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero);
 
 // The same from the class of blocks of `room` bytes, at least as many as a request of `size` bytes needs.
@@ -118,7 +118,7 @@ mi_inline void _mi_free(void* p) {
 }
 
 // Allocates so that `offset` bytes into the block is a multiple of `align`, a power of two: EINVAL if it is none.
-// `theap`: NULL for this thread's theap of the main heap.
+// `theap`: NULL for this thread's default theap.
 void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero);
 
 // Changes a block's size and returns where it is now. NULL leaves the block as it was. `zero`: what lies beyond the old

@@ -118,7 +118,7 @@ mi_noinline void _mi_quarantine_drain(mi_theap_t* theap, mi_quarantine_t* quaran
 // The block that would be handed out next goes back to its page instead, or is reported: it cannot be handed out here.
 void _mi_quarantine_skip(mi_theap_t* theap, mi_quarantine_t* quarantine);
 // How many blocks of a class have served again since this was asked last.
-uint32_t _mi_quarantine_count_again(mi_theap_t* theap, unsigned bin);
+uint64_t _mi_quarantine_count_again(mi_theap_t* theap, unsigned bin);
 // All blocks go back to their pages.
 void _mi_quarantine_flush(mi_theap_t* theap);
 // The storage goes; with blocks that are still in.

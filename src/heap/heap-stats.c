@@ -57,7 +57,7 @@ static void mi_theap_publish_bin(mi_theap_t* theap, mi_heap_t* heap, unsigned bi
 
 // What served again from a quarantine was in no list of its page meanwhile.
 static void mi_theap_hand_in_again(mi_theap_t* theap, mi_heap_t* heap, unsigned bin) {
-  const uint32_t again = _mi_quarantine_count_again(theap, bin);
+  const int64_t again = (int64_t)_mi_quarantine_count_again(theap, bin);
   if (again != 0) {
     theap->counts.bins[bin].handed += again;
     mi_heap_add(heap, mi_change(bin, again, 0));

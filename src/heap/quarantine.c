@@ -3,7 +3,8 @@
 // Called by: heap.
 // Invariants: a block in quarantine is not live, in no list, and counted in its page's `used`, so that the page stays. One
 // that was freed by its page's owner has neither bit of the live bits, one freed by another thread has both; when it leaves
-// it must still have them so. Only blocks of the main heap wait with other threads than their page's: it never ends.
+// it must still have them so. Blocks of other threads' pages wait only if they
+// are of the main heap, which never ends, or of the heap that the theap is of.
 #include "src/heap/block.h"
 #include "src/region/meta.h"
 #include "src/sys/options.h"
@@ -126,11 +127,11 @@ void _mi_quarantine_skip(mi_theap_t* theap, mi_quarantine_t* quarantine) {
   mi_quarantine_leave(theap->tid, entry);
 }
 
-uint32_t _mi_quarantine_count_again(mi_theap_t* theap, unsigned bin) {
+uint64_t _mi_quarantine_count_again(mi_theap_t* theap, unsigned bin) {
   if (!MI_HAS_QUARANTINE || !mi_quarantine_exists(theap->quarantines[bin])) {
     return 0;
   }
-  const uint32_t again = theap->quarantines[bin]->again;
+  const uint64_t again = theap->quarantines[bin]->again;
   theap->quarantines[bin]->again = 0;
   return again;
 }
