@@ -31,18 +31,13 @@ size_t _mi_prim_linux_read(const char* path, char* buf, size_t size) {
   if (mi_syscall_failed(fd)) {
     return 0;
   }
-  size_t len = 0;
-  while (len < size - 1) {
-    const long n = mi_syscall3(SYS_read, fd, mi_syscall_arg(buf + len), (long)(size - 1 - len));
-    if (n == -EINTR) {
-      continue;
-    }
-    if (n <= 0) {
-      break;
-    }
-    len += (size_t)n;
-  }
+  // The kernel hands these files out in one piece, so that a second read to see the end would tell nothing.
+  long n;
+  do {
+    n = mi_syscall3(SYS_read, fd, mi_syscall_arg(buf), (long)(size - 1));
+  } while (n == -EINTR);
   (void)mi_syscall3(SYS_close, fd, 0, 0);
+  const size_t len = n > 0 ? (size_t)n : 0;
   buf[len] = 0;
   return len;
 }
@@ -164,13 +159,14 @@ static void mi_info_huge_pages(mi_prim_config_t* config) {
     return;
   }
   config->thp_always = mi_info_contains(text, "[always]");
-  size_t size;
+  // What the entries of one table lead to. These machines' have 64 bits each, on others the kernel tells.
+  size_t size = config->page_size / sizeof(uint64_t) * config->page_size;
+#if !defined(__x86_64__) && !defined(__aarch64__) && !(defined(__riscv) && __riscv_xlen == 64)
+  size_t told;
   (void)_mi_prim_linux_read("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", text, sizeof(text));
-  (void)mi_info_number(text, &size);
-  if (!_mi_is_power_of_two(size)) {
-    // Before Linux 4.10: a page of the entries of one table, each a pointer's size.
-    size = config->page_size / sizeof(uint64_t) * config->page_size;
-  }
+  (void)mi_info_number(text, &told);
+  size = _mi_is_power_of_two(told) ? told : size;
+#endif
   config->huge_page_size = size;
 }
 
@@ -185,7 +181,11 @@ static bool mi_info_has_light_guards(size_t page_size) {
   return works;
 }
 
-static size_t mi_info_max_mappings(void) {
+// Asked only where each guard costs some. Elsewhere the careful value serves who wants such guards all the same.
+static size_t mi_info_max_mappings(bool has_light_guards) {
+  if (has_light_guards) {
+    return MI_INFO_MAX_MAPPINGS;
+  }
   char text[MI_INFO_TEXT_SIZE];
   size_t number;
   (void)_mi_prim_linux_read("/proc/sys/vm/max_map_count", text, sizeof(text));
@@ -207,7 +207,7 @@ void _mi_prim_init(mi_prim_config_t* config) {
   mi_info_huge_pages(config);
   _mi_prim_linux_set_overcommit(config->has_overcommit);
   config->has_light_guards = mi_info_has_light_guards(config->page_size);
-  config->max_mappings = mi_info_max_mappings();
+  config->max_mappings = mi_info_max_mappings(config->has_light_guards);
   config->numa_nodes = _mi_prim_linux_numa_nodes();
 }
 

@@ -10,13 +10,35 @@ enum {
   MI_NUMA_NODES_MAX = 1024,
   MI_NUMA_MASK_BITS = 8 * sizeof(unsigned long),
   MI_NUMA_MPOL_PREFERRED = 1,
+  MI_NUMA_MPOL_F_MEMS_ALLOWED = 1 << 2,
 };
+
+// The highest node that this process may have memory of. False: the kernel knows of no nodes, or a sandbox keeps it from
+// telling.
+static bool mi_numa_highest_allowed(size_t* highest) {
+#if defined(SYS_get_mempolicy)
+  unsigned long mask[MI_NUMA_NODES_MAX / MI_NUMA_MASK_BITS] = {0};
+  const long result = mi_syscall6(SYS_get_mempolicy, 0, mi_syscall_arg(mask), MI_NUMA_NODES_MAX, 0, MI_NUMA_MPOL_F_MEMS_ALLOWED, 0);
+  for (size_t i = MI_NUMA_NODES_MAX; !mi_syscall_failed(result) && i-- > 0;) {
+    if ((mask[i / MI_NUMA_MASK_BITS] >> (i % MI_NUMA_MASK_BITS) & 1) != 0) {
+      *highest = i;
+      return true;
+    }
+  }
+#else
+  (void)highest;
+#endif
+  return false;
+}
 
 // The list of nodes is numbers and ranges, "0-1,4": the last number is the highest.
 size_t _mi_prim_linux_numa_nodes(void) {
+  size_t highest = 0;
+  if (mi_numa_highest_allowed(&highest)) {
+    return highest + 1;
+  }
   char text[MI_NUMA_TEXT_SIZE];
   const size_t len = _mi_prim_linux_read("/sys/devices/system/node/online", text, sizeof(text));
-  size_t highest = 0;
   size_t number = 0;
   for (size_t i = 0; i < len; i++) {
     const bool is_digit = text[i] >= '0' && text[i] <= '9';
