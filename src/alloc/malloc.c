@@ -19,7 +19,13 @@ mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, size_t roo
     _mi_quarantine_skip(theap, theap->quarantines[bin]);
   }
   mi_page_t* const page = theap->queues[bin].first;
-  void* const p = page == NULL ? NULL : _mi_page_try_pop_as(page, (uint8_t)family);
+  if (page == NULL) {
+    return NULL;
+  }
+  void* p = _mi_page_try_pop_as(page, (uint8_t)family);
+  if (mi_unlikely(p == NULL) && _mi_theap_refill_first(theap, page)) {
+    p = _mi_page_try_pop_as(page, (uint8_t)family);
+  }
   return mi_likely(p != NULL) ? _mi_block_hand_out(page, p, size, zero, page->free_is_zero) : NULL;
 }
 
@@ -27,10 +33,8 @@ mi_inline void* mi_theap_pop_queue(mi_theap_t* theap, size_t size, size_t room, 
   return mi_theap_pop_queue_as(theap, size, room, zero, MI_FAMILY_ANY);
 }
 
-// Whether a request that the inline path left goes to the queues.
-mi_inline bool mi_size_is_queued(size_t size) {
-  return size > MI_DIRECT_SIZE_MAX - MI_BLOCK_EXTRA && size <= MI_LARGE_BLOCK_MAX - MI_BLOCK_EXTRA;
-}
+// Whether a request that the inline path left goes to the queues: to see what was freed since, or because it has no entry.
+mi_inline bool mi_size_is_queued(size_t size) { return _mi_block_is_plain(size, MI_LARGE_BLOCK_MAX); }
 
 void* _mi_alloc_slow(size_t size) {
   mi_theap_t* const theap = _mi_thread_theap();

@@ -32,6 +32,8 @@ enum {
   MI_TICK_BUSY_CALLS = 8,
   // About a millisecond between two tries to get memory that the system does not have.
   MI_RETRY_YIELDS = 16,
+  // So often a page goes on with what was freed into it before others are looked at.
+  MI_REFILLS_EACH_SEARCH = 16,
   // Where blocks wait, so many frees after that look at the clock.
   MI_WATCHED_FREES = 256,
   // One empty page of each class is kept as it is, and further ones while a theap keeps no more slices than
@@ -159,6 +161,13 @@ void _mi_page_retire(mi_page_t* page) {
 }
 
 // Pages
+
+bool _mi_theap_refill_first(mi_theap_t* theap, mi_page_t* page) {
+  if (page->free != NULL || page->local_free == NULL || ++theap->slow_calls % MI_REFILLS_EACH_SEARCH == 0) {
+    return false;
+  }
+  return _mi_page_refill_freed(page);
+}
 
 // Whether the page has a free block that was used before.
 static bool mi_page_has_free(mi_page_t* page) { return page->free != NULL || _mi_page_refill_freed(page); }

@@ -175,6 +175,10 @@ void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero);
 // On behalf of a call of a family. A block by itself is not noted to be of it.
 void* _mi_theap_alloc_slow_as(mi_theap_t* theap, size_t size, bool zero, uint8_t origin);
 
+// Makes what this thread has freed into the first page of its queue available, where its list is used up. False: there is
+// nothing, or it is time to look for a page that serves better, and at the clock: that is for _mi_theap_alloc_slow.
+bool _mi_theap_refill_first(mi_theap_t* theap, mi_page_t* page);
+
 // The same from the class of blocks of `room` bytes, at least as many as a request of `size` bytes needs.
 void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero);
 
