@@ -34,6 +34,10 @@ enum {
   MI_RETRY_YIELDS = 16,
   // So often a page goes on with what was freed into it before others are looked at.
   MI_REFILLS_EACH_SEARCH = 16,
+  // A page is chosen for so many free blocks, or so large a share of what it holds.
+  MI_FREE_BLOCKS_ENOUGH = 8,
+  MI_FREE_SHARE_ENOUGH = 16,
+  MI_SCARCE_PAGES_EACH_SEARCH = 8,
   // Where blocks wait, so many frees after that look at the clock.
   MI_WATCHED_FREES = 256,
   // One empty page of each class is kept as it is, and further ones while a theap keeps no more slices than
@@ -193,8 +197,14 @@ static bool mi_page_is_better(mi_theap_t* theap, const mi_page_t* page, const mi
   return _mi_page_in_use(page) > _mi_page_in_use(best);
 }
 
-// The page of the queue to allocate from next, with a free block: one of the first few that have one, else one that can
-// be extended. Full pages are let go of, all but a few.
+// Whether a page has enough free blocks to be chosen for them: it would be used up at once, and the next call search again.
+static bool mi_page_is_worth_it(const mi_page_t* page) {
+  const size_t enough = _mi_max(_mi_min(MI_FREE_BLOCKS_ENOUGH, page->reserved / MI_FREE_SHARE_ENOUGH), 1);
+  return page->capacity - _mi_page_in_use(page) >= enough || _mi_page_in_use(page) == 0;
+}
+
+// The page of the queue to allocate from next, with a free block: one of the first few that have enough of them, else one
+// that can be extended, else any. Those with few wait for more at the queue's end. Full pages are let go of, all but a few.
 static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   mi_page_t* const first = theap->queues[bin].first;
   if (first != NULL) {
@@ -204,14 +214,25 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   theap->counts.searches++;
   mi_page_t* best = NULL;
   mi_page_t* extensible = NULL;
+  mi_page_t* scarce = NULL;
   mi_page_t* next;
   uint32_t seen = 0;
   long candidates = _mi_option_get(mi_option_page_max_candidates);
   long full = _mi_option_get(mi_option_page_full_retain);
+  long scarce_left = MI_SCARCE_PAGES_EACH_SEARCH;
+  const mi_page_t* const last = theap->queues[bin].last;
   for (mi_page_t* page = first; page != NULL; page = next) {
-    next = page->next;
+    next = page != last ? page->next : NULL;
     theap->counts.searched++;
     if (mi_page_has_free(page)) {
+      if (!mi_page_is_worth_it(page)) {
+        scarce = scarce != NULL ? scarce : page;
+        if (--scarce_left <= 0) {
+          break;
+        }
+        _mi_queue_move_back(theap, page);
+        continue;
+      }
       seen += _mi_page_in_use(page) > 0;
       mi_page_t* const other = best == NULL || mi_page_is_better(theap, page, best, seen) ? best : page;
       best = other == best ? page : best;
@@ -240,6 +261,7 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
     best = extensible;
     _mi_page_extend(best);
   }
+  best = best != NULL ? best : scarce;
   if (best != NULL) {
     _mi_queue_move_front(theap, best);
   }

@@ -90,6 +90,13 @@ void _mi_queue_move_front(mi_theap_t* theap, mi_page_t* page) {
   }
 }
 
+void _mi_queue_move_back(mi_theap_t* theap, mi_page_t* page) {
+  if (page->next != NULL) {
+    mi_queue_unlink(theap, page);
+    _mi_queue_push_back(theap, page);
+  }
+}
+
 void _mi_queue_retire(mi_theap_t* theap, mi_page_t* page) {
   page->retired = true;
   page->used++;

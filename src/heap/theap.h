@@ -244,6 +244,7 @@ void _mi_queue_push_front(mi_theap_t* theap, mi_page_t* page);
 void _mi_queue_push_back(mi_theap_t* theap, mi_page_t* page);
 void _mi_queue_remove(mi_theap_t* theap, mi_page_t* page);
 void _mi_queue_move_front(mi_theap_t* theap, mi_page_t* page);
+void _mi_queue_move_back(mi_theap_t* theap, mi_page_t* page);
 void _mi_queue_retire(mi_theap_t* theap, mi_page_t* page);    // not retired yet; to the end, unless it comes first
 void _mi_queue_unretire(mi_theap_t* theap, mi_page_t* page);  // nothing if it is not retired
 
