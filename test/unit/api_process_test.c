@@ -178,13 +178,16 @@ static void* mi_process_test_leave(void* arg) {
   return NULL;
 }
 
+static mi_heap_t* mi_process_test_heap;
+
 static void* mi_process_test_ask(void* arg) {
-  MI_CHECK(!mi_unsafe_heap_page_is_under_utilized(NULL, *(void**)arg, 100));
+  MI_CHECK(!mi_unsafe_heap_page_is_under_utilized(mi_process_test_heap, *(void**)arg, 100));
   return NULL;
 }
 
 MI_TEST(question_of_a_thread_without_a_theap) {
   void* left = NULL;
+  mi_process_test_heap = mi_heap_main();
   void* (*const steps[])(void*) = {&mi_process_test_leave, &mi_process_test_ask};
   for (size_t i = 0; i < 2; i++) {
     pthread_t thread;
