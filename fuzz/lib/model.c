@@ -249,7 +249,8 @@ void mi_fuzz_block_ask(const mi_fuzz_block_t* block, size_t inside) {
   }
   MI_FUZZ_CHECK(mi_is_in_heap_region(p), "%s: region: %p is said not to be of the allocator", mi_fuzz_model.doing, p);
   (void)mi_unsafe_heap_page_is_under_utilized(mi_fuzz_model.heaps[block->heap].heap, p, inside % 101);
-  (void)mi_thread_id_of(p);
+  const size_t thread = mi_thread_id_of(p);
+  MI_FUZZ_CHECK(thread == mi_thread_id_of(p), "%s: thread: that of %p changes by itself", mi_fuzz_model.doing, p);
   if (block->usable > 0) {
     inside %= block->usable;
     const size_t left = malloc_object_size(block->p + inside);
