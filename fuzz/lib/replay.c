@@ -3,14 +3,17 @@
 // Called by: the replay tests.
 // Invariants: prints nothing but findings and one line at the end.
 //
-//     program [--runs N] [--seed N] FILE|FOLDER...
+//     program [--runs N] [--seed N] [--keep FILE] FILE|FOLDER...
 //
-// Runs every file, then N inputs that are made of them by changes.
+// Runs every file, then N inputs that are made of them by changes. --keep: the input of a run that fails is written there.
 #include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "fuzz/lib/fuzz.h"
 
@@ -25,6 +28,24 @@ typedef struct mi_replay_input_s {
 static mi_replay_input_t mi_replay_inputs[MI_REPLAY_INPUTS];
 static size_t mi_replay_count;
 static uint64_t mi_replay_seed = 1;
+
+static const char* mi_replay_keep;
+static mi_replay_input_t mi_replay_now;
+
+static void mi_replay_on_signal(int number) {
+  if (mi_replay_keep != NULL) {
+    const int file = open(mi_replay_keep, O_CREAT | O_TRUNC | O_WRONLY, 0666);
+    (void)!write(file, mi_replay_now.data, mi_replay_now.size);
+    close(file);
+  }
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+static void mi_replay_run(uint8_t* data, size_t size) {
+  mi_replay_now = (mi_replay_input_t){data, size};
+  LLVMFuzzerTestOneInput(data, size);
+}
 
 // Of targets that have none of their own.
 __attribute__((weak)) int LLVMFuzzerInitialize(int* argc, char*** argv) {
@@ -72,7 +93,7 @@ static void mi_replay_file(const char* name) {
     exit(2);
   }
   memcpy(input->data, buffer, input->size);
-  LLVMFuzzerTestOneInput(input->data, input->size);
+  mi_replay_run(input->data, input->size);
 }
 
 static int mi_replay_by_name(const void* a, const void* b) { return strcmp(*(char* const*)a, *(char* const*)b); }
@@ -117,12 +138,14 @@ static void mi_replay_made_up(size_t runs) {
     for (uint64_t changes = 1 + (r >> 40) % 32; changes > 0; changes--) {
       size = LLVMFuzzerCustomMutator(buffer, size, sizeof(buffer), (unsigned)mi_fuzz_random(&mi_replay_seed));
     }
-    LLVMFuzzerTestOneInput(buffer, size);
+    mi_replay_run(buffer, size);
   }
 }
 
 int main(int argc, char** argv) {
   LLVMFuzzerInitialize(&argc, &argv);
+  signal(SIGABRT, &mi_replay_on_signal);
+  signal(SIGSEGV, &mi_replay_on_signal);
   size_t runs = 0;
   for (int i = 1; i < argc; i++) {
     struct stat about;
@@ -130,6 +153,8 @@ int main(int argc, char** argv) {
       runs = strtoul(argv[++i], NULL, 10);
     } else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
       mi_replay_seed = strtoul(argv[++i], NULL, 10);
+    } else if (strcmp(argv[i], "--keep") == 0 && i + 1 < argc) {
+      mi_replay_keep = argv[++i];
     } else if (stat(argv[i], &about) == 0 && S_ISDIR(about.st_mode)) {
       mi_replay_folder(argv[i]);
     } else {

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""plant.py NAME FAULTS FOLDER: writes the file of a fault, with the fault, below FOLDER, and prints its name there.
-
-The line to be changed must stand in the file exactly once: when the allocator changes there, the build fails here and the fault is to be
-planted anew.
-"""
+# Owns: plant.py NAME FAULTS FOLDER, which writes the file of a fault, with the fault, below FOLDER, and prints its name there.
+# May include: nothing but Python's own library.
+# Called by: the build, for mi_planted_bug.
+# Invariants: the line to be changed stands in the file exactly once; else the build fails here, and the fault is to be planted anew.
 import pathlib
 import sys
 
