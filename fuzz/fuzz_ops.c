@@ -246,6 +246,16 @@ static void mi_fuzz_step(void* arg) {
   }
 }
 
+// The variant that is for nothing but guarding a block now and then guards each here.
+int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  (void)argc;
+  (void)argv;
+  if (strcmp(MI_PROFILE_NAME, "mimalloc-guarded") == 0) {
+    mi_option_set(mi_option_guarded_sample_rate, 1);
+  }
+  return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   mi_fuzz_head_t head;
   const size_t count = mi_fuzz_read_head(data, size, &head);
