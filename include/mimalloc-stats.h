@@ -50,7 +50,8 @@ typedef enum mi_chunkbin_e {
 // In the debug variant each call counts, and all of it is exact.
 //
 // What is counted. Blocks by what they hold: sizes of blocks, not of requests. malloc_requested is the same but in the
-// debug variant, where it is the bytes that were asked for. Blocks that wait in the strict variant's quarantine are free.
+// debug variant, where it is the bytes that were asked for, and those between the beginning of a block that was aligned with an
+// offset and its address. Blocks that wait in the strict variant's quarantine are free.
 // Of a heap all fields that are about the system or arenas are 0.
 typedef struct mi_stats_s {
   size_t size;     // sizeof(mi_stats_t)

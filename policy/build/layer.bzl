@@ -46,18 +46,23 @@ def mi_layer(name, srcs = None, hdrs = None, deps = [], exclude = [], copts = []
     if native.package_name() != layer_folder(name):
         fail("layer %s belongs in %s, not in %s" % (name, layer_folder(name), native.package_name()))
     _checked(name, deps)
+    units = native.glob(["**/*.c"], exclude = exclude, allow_empty = True) if srcs == None else srcs
+    headers = native.glob(["**/*.h"], allow_empty = True) if hdrs == None else hdrs
+    textual = native.glob(["**/*.def", "**/*.inc"], allow_empty = True)
     for v in ALL:
-        _library(
-            name,
-            v,
-            name,
-            native.glob(["**/*.c"], exclude = exclude, allow_empty = True) if srcs == None else srcs,
-            native.glob(["**/*.h"], allow_empty = True) if hdrs == None else hdrs,
-            deps,
-            [],
-            copts,
-            native.glob(["**/*.def", "**/*.inc"], allow_empty = True),
-        )
+        _library(name, v, name, units, headers, deps, [], copts, textual)
+
+    # For fuzz/, which compiles them with flags of its own.
+    native.filegroup(
+        name = name + "_headers",
+        srcs = headers + textual,
+        visibility = ["//fuzz:__subpackages__"],
+    )
+    native.filegroup(
+        name = name + "_sources",
+        srcs = units + headers + textual,
+        visibility = ["//fuzz:__subpackages__"],
+    )
 
 def mi_layer_part(name, layer, srcs, deps = [], copts = [], hdrs = [], variants = ALL):
     """Units of a layer's folder that not every user of the layer wants linked: `:<name>_<variant>`, on top of the layer itself.

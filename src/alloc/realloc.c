@@ -110,6 +110,10 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
   if (fresh == NULL) {
     return NULL;
   }
+  if (MI_HAS_PADDING && !apart && mi_realloc_room(old_usable, newsize) != newsize) {
+    // The room is for growing; what lies behind the request is checked all the same.
+    _mi_block_set_request(_mi_page_map_get(fresh), fresh, newsize);
+  }
   memcpy(fresh, p, _mi_min(old_usable, newsize));
   _mi_free(p);
   return fresh;

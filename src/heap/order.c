@@ -75,15 +75,17 @@ bool _mi_page_order_is_whole(const mi_page_t* page) {
   return !MI_HAS_RANDOM_ORDER || page->capacity + unlisted == page->reserved;
 }
 
-bool _mi_page_was_listed(const mi_page_t* page, const void* p) {
+bool _mi_page_is_in_play(const mi_page_t* page, const void* p) {
   const size_t number = (size_t)((uintptr_t)p - (uintptr_t)page->start) / page->block_size;
-  if (page->relisted) {
-    return number < page->reserved;
-  }
   if (MI_HAS_RANDOM_ORDER && number < page->reserved && !_mi_page_is_single(page)) {
     return ((page->unlisted >> mi_chunk_of(page, (uint32_t)number)) & 1) == 0;
   }
   return number < page->capacity;
+}
+
+bool _mi_page_was_listed(const mi_page_t* page, const void* p) {
+  const size_t number = (size_t)((uintptr_t)p - (uintptr_t)page->start) / page->block_size;
+  return page->relisted ? number < page->reserved : _mi_page_is_in_play(page, p);
 }
 
 // Extension

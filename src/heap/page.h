@@ -321,7 +321,10 @@ mi_inline void* _mi_page_block_of(const mi_page_t* page, const void* p) {
   return page->start + offset / page->block_size * page->block_size;
 }
 
-// Whether the block that address p lies in was ever in a list.
+// Whether the block that address p lies in has been in a list since the page's lists were last dropped.
+bool _mi_page_is_in_play(const mi_page_t* page, const void* p);
+
+// Whether it was ever in a list.
 bool _mi_page_was_listed(const mi_page_t* page, const void* p);
 
 // The page in use that address p lies in, also far inside a single; NULL when there is none. Slow.

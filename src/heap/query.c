@@ -17,7 +17,8 @@ uintptr_t _mi_thread_of(const void* p) {
 
 bool _mi_page_is_under_utilized(const mi_heap_t* heap, const void* p, size_t percent) {
   const mi_page_t* const page = p == NULL ? NULL : _mi_page_map_find(p);
-  if (page == NULL || mi_atomic_load_relaxed(&page->heap) != heap || _mi_page_is_single(page) ||
+  // A thread without a theap has the number of no thread, as has a page that is nobody's.
+  if (_mi_tls.own_tid == 0 || page == NULL || mi_atomic_load_relaxed(&page->heap) != heap || _mi_page_is_single(page) ||
       (mi_atomic_load_relaxed(&page->owner) & ~(uintptr_t)MI_OWNER_FLAGS) != _mi_tls.own_tid) {
     return false;
   }

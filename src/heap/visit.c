@@ -36,7 +36,7 @@ static size_t mi_view_count(const mi_view_t* view) {
   return count;
 }
 
-// Where there are no live bits: all blocks that were ever in a list but those that are in one.
+// Where there are no live bits: all blocks that have been in a list but those that are in one.
 
 static size_t mi_page_granule_of(const mi_page_t* page, const void* block) {
   return (size_t)((uintptr_t)block - (uintptr_t)page->start) >> page->granule_shift;
@@ -54,7 +54,7 @@ static void mi_view_of_lists(mi_view_t* view, mi_page_t* page) {
   const uint64_t head = (remote >> MI_REMOTE_HEAD_SHIFT) & MI_REMOTE_HEAD_MASK;
   for (uint32_t i = 0; i < page->reserved; i++) {
     const uint8_t* const block = page->start + i * page->block_size;
-    if (_mi_page_was_listed(page, block)) {
+    if (_mi_page_is_in_play(page, block)) {
       mi_view_set(view, mi_page_granule_of(page, block));
     }
   }

@@ -172,4 +172,30 @@ MI_TEST(print) {
   MI_CHECK(rss > (double)now.rss / 2 && rss < (double)now.rss * 2);
 }
 
+// A thread that has not allocated asks about a block in memory that is nobody's: both have the number of no thread.
+static void* mi_process_test_leave(void* arg) {
+  *(void**)arg = mi_malloc(100);
+  return NULL;
+}
+
+static mi_heap_t* mi_process_test_heap;
+
+static void* mi_process_test_ask(void* arg) {
+  MI_CHECK(!mi_unsafe_heap_page_is_under_utilized(mi_process_test_heap, *(void**)arg, 100));
+  return NULL;
+}
+
+MI_TEST(question_of_a_thread_without_a_theap) {
+  void* left = NULL;
+  mi_process_test_heap = mi_heap_main();
+  void* (*const steps[])(void*) = {&mi_process_test_leave, &mi_process_test_ask};
+  for (size_t i = 0; i < 2; i++) {
+    pthread_t thread;
+    MI_REQUIRE(pthread_create(&thread, NULL, steps[i], &left) == 0);
+    pthread_join(thread, NULL);
+  }
+  MI_REQUIRE(left != NULL);
+  mi_free(left);
+}
+
 MI_TEST_MAIN()

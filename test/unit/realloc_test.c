@@ -90,6 +90,19 @@ MI_TEST(zeroed_walk) {
   }
 }
 
+// A block that grows a little gets room to grow on; where requests are kept to the byte, they are kept of it as well.
+MI_TEST(growth_keeps_the_request) {
+  for (size_t size = 256; size < 60000; size += size / 3) {
+    void* p = _mi_alloc(size);
+    for (size_t more = 8; more < size / 2; more += more) {
+      p = _mi_realloc(NULL, p, size + more, false);
+      MI_REQUIRE(p != NULL);
+      MI_CHECK_MSG(!MI_HAS_PADDING || _mi_usable_size(p) == size + more, "%zu and %zu bytes: %zu", size, more, _mi_usable_size(p));
+    }
+    _mi_free(p);
+  }
+}
+
 static const struct {
   size_t align;
   size_t offset;

@@ -216,6 +216,33 @@ static bool mi_visit_test_stop(const mi_heap_t* heap, const mi_heap_area_t* area
   return --*(int*)arg > 0;
 }
 
+// Pages whose blocks are all free are kept for a while, without the lists that they had: empty, and when they serve again.
+MI_TEST(pages_kept_for_later) {
+  static void* blocks[BLOCKS];
+  mi_heap_t* const heap = _mi_heap_new();
+  mi_theap_t* const theap = _mi_heap_theap(heap);
+  for (size_t size = 16; size <= 2048; size += size / 2) {
+    for (size_t again = 0; again < 4; again++) {
+      const size_t count = again % 2 == 0 ? 400 : 3;
+      for (size_t i = 0; i < count; i++) {
+        blocks[i] = _mi_theap_alloc(theap, size, false);
+      }
+      mi_visit_test_model_t* const model = mi_visit_test_fresh(heap);
+      mi_visit_test_expect_all(blocks, count);
+      MI_CHECK(mi_visit_test_run(mi_visit_test_all(heap)));
+      mi_visit_test_exact(model, "some live");
+      for (size_t i = 0; i < count; i++) {
+        _mi_free(blocks[i]);
+        blocks[i] = NULL;
+      }
+      mi_visit_test_fresh(heap);
+      MI_CHECK(mi_visit_test_run(mi_visit_test_all(heap)));
+      mi_visit_test_exact(model, "none live");
+    }
+  }
+  _mi_heap_destroy(heap);
+}
+
 MI_TEST(stops_when_told) {
   mi_heap_t* const heap = _mi_heap_new();
   for (int i = 0; i < 100; i++) {

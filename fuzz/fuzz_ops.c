@@ -1,0 +1,295 @@
+// Owns: the target that calls the whole interface rightly, against the shadow model.
+// May include: fuzz/lib, mimalloc.h, mimalloc-stats.h.
+// Called by: libFuzzer, fuzz/lib/replay.c; under every variant.
+// Invariants: nothing the allocator may report happens; a run leaves no block, heap or thread.
+#include <errno.h>
+#include <string.h>
+
+#include "fuzz/lib/calls.h"
+#include "fuzz/lib/steady.h"
+#include "mi-profile.h"
+#include "mimalloc-stats.h"
+
+// Operations; those that make and end blocks are most of them.
+enum { OP_ALLOC,
+       OP_ALLOC_MORE,
+       OP_ALIGNED,
+       OP_FREE,
+       OP_FREE_MORE,
+       OP_REALLOC,
+       OP_REZALLOC,
+       OP_EXPAND,
+       OP_MANY,       // allocations of one size, in slots that follow each other
+       OP_FREE_MANY,  // slots that follow each other, or every second
+       OP_ASK,
+       OP_HEAP_NEW,
+       OP_HEAP_END,
+       OP_DEFAULT,
+       OP_COLLECT,
+       OP_VISIT,
+       OP_STATS,
+       OP_ACTOR,
+       OP_ACTOR_END,
+       OP_THREAD_DONE,
+       OP_CLOCK,
+       OP_OPTION,
+       OP_CODES };
+
+static void mi_fuzz_many(const mi_fuzz_op_t* op) {
+  mi_fuzz_op_t one = *op;
+  for (unsigned i = 0; i <= op->more; i++) {
+    mi_fuzz_block_t* const block = &mi_fuzz_model.blocks[(op->slot + i) % MI_FUZZ_BLOCKS];
+    if (block->p == NULL) {
+      one.more = op->more;
+      mi_fuzz_call_alloc(block, &one);
+    }
+  }
+}
+
+static void mi_fuzz_free_many(const mi_fuzz_op_t* op) {
+  const unsigned step = 1 + op->form % 3;
+  for (unsigned i = 0; i <= op->more; i++) {
+    mi_fuzz_block_t* const block = &mi_fuzz_model.blocks[(op->slot + i * step) % MI_FUZZ_BLOCKS];
+    if (block->p != NULL) {
+      mi_fuzz_call_free(block, op->form >> 4);
+    }
+  }
+}
+
+static void mi_fuzz_heap_new(const mi_fuzz_op_t* op) {
+  mi_fuzz_heap_t* const heap = &mi_fuzz_model.heaps[1 + op->slot % (MI_FUZZ_HEAPS - 1)];
+  if (heap->there) {
+    return;
+  }
+  *heap = (mi_fuzz_heap_t){.destroys = true, .there = true};
+  switch (op->form % 4) {
+    case 0:
+      heap->tag = op->more;
+      heap->destroys = (op->form & 16) != 0;
+      heap->heap = mi_heap_new_ex(heap->tag, heap->destroys, NULL);
+      break;
+    case 1: heap->heap = mi_heap_try_new(); break;
+    default: heap->heap = mi_heap_new(); break;
+  }
+  MI_FUZZ_CHECK(heap->heap != NULL, "mi_heap_new: there is none");
+}
+
+static void mi_fuzz_heap_end(const mi_fuzz_op_t* op) {
+  const uint8_t index = mi_fuzz_pick_heap(op->slot);
+  mi_fuzz_heap_t* const heap = &mi_fuzz_model.heaps[index];
+  if (index == 0) {
+    return;
+  }
+  const bool destroy = op->form % 2 == 0;
+  for (size_t i = 0; i < MI_FUZZ_BLOCKS; i++) {
+    mi_fuzz_block_t* const block = &mi_fuzz_model.blocks[i];
+    if (block->p != NULL && block->heap == index) {
+      if (destroy && heap->destroys) {
+        (void)mi_fuzz_block_take(block);
+      } else {
+        block->heap = 0;
+      }
+    }
+  }
+  for (size_t i = 0; i < MI_FUZZ_ACTORS; i++) {
+    if (mi_fuzz_model.default_heap[i] == index) {
+      mi_fuzz_model.default_heap[i] = 0;
+    }
+  }
+  heap->there = false;
+  mi_fuzz_model.doing = destroy ? "mi_heap_destroy" : "mi_heap_delete";
+  if (destroy) {
+    mi_heap_destroy(heap->heap);
+  } else {
+    mi_heap_delete(heap->heap);
+  }
+}
+
+static void mi_fuzz_set_default(const mi_fuzz_op_t* op) {
+  const uint8_t index = mi_fuzz_pick_heap(op->slot);
+  if (mi_fuzz_model.late[mi_fuzz_model.actor]) {
+    return;
+  }
+  mi_fuzz_model.doing = "mi_heap_set_default";
+  mi_heap_t* const before = mi_fuzz_model.heaps[mi_fuzz_default_heap()].heap;
+  mi_heap_t* const heap = mi_fuzz_model.heaps[index].heap;
+  if (op->form % 2 == 0) {
+    mi_heap_t* const was = mi_heap_set_default(index == 0 && op->form % 4 == 0 ? NULL : heap);
+    MI_FUZZ_CHECK(was == before, "mi_heap_set_default: it was %p, %p is told", (void*)before, (void*)was);
+  } else {
+    (void)mi_theap_set_default(mi_heap_theap(heap));
+  }
+  mi_fuzz_model.default_heap[mi_fuzz_model.actor] = index;
+  MI_FUZZ_CHECK(mi_heap_get_default() == heap, "mi_heap_get_default: it is %p, not %p", (void*)mi_heap_get_default(), (void*)heap);
+}
+
+static void mi_fuzz_collect(const mi_fuzz_op_t* op) {
+  const uint8_t index = mi_fuzz_pick_heap(op->slot);
+  mi_heap_t* const heap = mi_fuzz_model.heaps[index].heap;
+  const bool force = (op->more & 1) != 0;
+  mi_fuzz_model.doing = "collect";
+  if (mi_fuzz_model.late[mi_fuzz_model.actor] && op->form % 8 >= 2 && op->form % 8 <= 4) {
+    return;  // it has no theap
+  }
+  switch (op->form % 8) {
+    case 0: mi_heap_collect(heap, force); break;
+    case 1: mi_collect_reduce(op->n % 1000000); break;
+    case 2: mi_theap_collect(mi_heap_theap(heap), force); break;
+    case 3: mi_theap_quiescent_abandon(mi_heap_theap(heap)); break;
+    case 4:
+      if (index != 0 && mi_fuzz_default_heap() != index) {
+        mi_theap_delete(mi_heap_theap(heap));
+      }
+      break;
+    case 5: mi_stats_merge(); break;
+    default: mi_collect(force); break;
+  }
+}
+
+static void mi_fuzz_thread_done(const mi_fuzz_op_t* op) {
+  bool* const late = &mi_fuzz_model.late[mi_fuzz_model.actor];
+  if (*late) {
+    mi_fuzz_model.doing = "mi_thread_init";
+    mi_thread_init();
+  } else if (op->form % 4 == 0) {
+    mi_fuzz_model.doing = "mi_thread_done";
+    mi_thread_done();
+  } else {
+    return;
+  }
+  *late = !*late;
+  mi_fuzz_model.default_heap[mi_fuzz_model.actor] = 0;
+}
+
+static void mi_fuzz_stats(const mi_fuzz_op_t* op) {
+  mi_fuzz_model.doing = "stats";
+  if (op->form % 8 == 0) {
+    mi_stats_reset();
+  } else if (op->form % 8 == 1) {
+    static char text[40000];
+    MI_FUZZ_CHECK(mi_stats_get_json(sizeof(text), text) == text && text[0] == '{', "mi_stats_get_json: it does not fit");
+  }
+  mi_fuzz_check_stats();
+}
+
+typedef struct mi_fuzz_option_s {
+  mi_option_t option;
+  long values[4];
+} mi_fuzz_option_t;
+
+static const mi_fuzz_option_t mi_fuzz_options[] = {
+    {mi_option_purge_delay, {10, 0, -1, 1000}},
+    {mi_option_page_full_retain, {2, 0, -1, 10}},
+    {mi_option_page_reclaim_on_free, {1, 0, -1, 1}},
+    {mi_option_quarantine_blocks, {64, 0, 1024, 1}},
+    {mi_option_quarantine_size, {64, 0, 1, 1000}},
+    {mi_option_page_max_candidates, {4, 0, 1, 100}},
+    {mi_option_page_max_reclaim, {-1, 0, 1, 100}},
+    {mi_option_page_cross_thread_max_reclaim, {32, 0, 1, -1}},
+    {mi_option_generic_collect, {10000, 1, 10, 0}},
+    {mi_option_arena_purge_immediate_size, {0, 64, 1024, 4}},
+    {mi_option_purge_decommits, {1, 0, 1, 0}},
+    {mi_option_arena_purge_mult, {1, 0, 10, 1}},
+};
+enum { OPTIONS = sizeof(mi_fuzz_options) / sizeof(mi_fuzz_options[0]) };
+
+static void mi_fuzz_set_option(unsigned which, unsigned value) {
+  const mi_fuzz_option_t* const option = &mi_fuzz_options[which % OPTIONS];
+  mi_option_set(option->option, option->values[value % 4]);
+}
+
+static void mi_fuzz_block_op(const mi_fuzz_op_t* op, unsigned code) {
+  mi_fuzz_block_t* const block = &mi_fuzz_model.blocks[op->slot % MI_FUZZ_BLOCKS];
+  if (block->p == NULL) {
+    if (code == OP_ALLOC || code == OP_ALLOC_MORE) {
+      mi_fuzz_call_alloc(block, op);
+    } else if (code == OP_ALIGNED) {
+      mi_fuzz_call_aligned(block, op);
+    }
+    return;
+  }
+  switch (code) {
+    case OP_ALLOC:
+    case OP_ALLOC_MORE:
+    case OP_ALIGNED:
+    case OP_FREE:
+    case OP_FREE_MORE: mi_fuzz_call_free(block, op->form); break;
+    case OP_REALLOC: mi_fuzz_call_realloc(block, op); break;
+    case OP_REZALLOC: mi_fuzz_call_rezalloc(block, op); break;
+    case OP_EXPAND: mi_fuzz_call_expand(block, op); break;
+    default:
+      mi_fuzz_model.doing = "ask";
+      mi_fuzz_block_ask(block, op->n);
+      break;
+  }
+}
+
+static void mi_fuzz_step(void* arg) {
+  const mi_fuzz_op_t* const op = arg;
+  const unsigned code = op->code % OP_CODES;
+  switch (code) {
+    case OP_MANY: mi_fuzz_many(op); break;
+    case OP_FREE_MANY: mi_fuzz_free_many(op); break;
+    case OP_HEAP_NEW: mi_fuzz_heap_new(op); break;
+    case OP_HEAP_END: mi_fuzz_heap_end(op); break;
+    case OP_DEFAULT: mi_fuzz_set_default(op); break;
+    case OP_COLLECT: mi_fuzz_collect(op); break;
+    case OP_VISIT:
+      mi_fuzz_model.doing = "visit";
+      mi_fuzz_check_visits();
+      break;
+    case OP_STATS: mi_fuzz_stats(op); break;
+    case OP_THREAD_DONE: mi_fuzz_thread_done(op); break;
+    case OP_CLOCK: mi_fuzz_steady_pass_ms(op->n % 2000); break;
+    case OP_OPTION: mi_fuzz_set_option(op->slot, op->form); break;
+    default: mi_fuzz_block_op(op, code); break;
+  }
+}
+
+// The variant that is for nothing but guarding a block now and then guards each here.
+int LLVMFuzzerInitialize(int* argc, char*** argv) {
+  (void)argc;
+  (void)argv;
+  if (strcmp(MI_PROFILE_NAME, "mimalloc-guarded") == 0) {
+    mi_option_set(mi_option_guarded_sample_rate, 1);
+  }
+  return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  mi_fuzz_head_t head;
+  const size_t count = mi_fuzz_read_head(data, size, &head);
+  mi_fuzz_steady_begin(head.seed);
+  for (unsigned i = 0; i < OPTIONS; i++) {
+    mi_fuzz_set_option(i, 0);
+  }
+  // Requests that nothing can meet are many, and no finding.
+  mi_option_set(mi_option_show_errors, 0);
+  mi_fuzz_model_begin(head.seed);
+  for (size_t i = 0; i < count; i++) {
+    mi_fuzz_op_t op = mi_fuzz_read_op(data, i);
+    const unsigned actor = op.slot % MI_FUZZ_ACTORS;
+    if (op.code % OP_CODES == OP_ACTOR) {
+      mi_fuzz_model.actor = actor;
+    } else if (op.code % OP_CODES == OP_ACTOR_END) {
+      mi_fuzz_end_actor(actor);
+      if (actor != 0) {
+        mi_fuzz_model.default_heap[actor] = 0;
+        mi_fuzz_model.late[actor] = false;
+      }
+    } else {
+      mi_fuzz_act(mi_fuzz_model.actor, &mi_fuzz_step, &op);
+    }
+  }
+  mi_fuzz_model_end(true);
+  return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
+  return mi_fuzz_mutate_ops(data, size, max_size, seed, OP_CODES);
+}
+
+size_t LLVMFuzzerCustomCrossOver(const uint8_t* one, size_t one_size, const uint8_t* two, size_t two_size, uint8_t* out,
+                                 size_t max_size, unsigned seed) {
+  return mi_fuzz_cross_ops(one, one_size, two, two_size, out, max_size, seed);
+}
