@@ -248,6 +248,9 @@ static mi_sealed_mseal_t mi_process_wants_mseal(void) {
   if (option <= 0) {
     return MI_MSEAL_OFF;
   }
+  if (!_mi_prim_may_try_calls()) {
+    return MI_MSEAL_UNAVAILABLE;
+  }
   if (_mi_option_is_enabled(mi_option_destroy_on_exit)) {
     return MI_MSEAL_DESTROY;
   }
