@@ -255,7 +255,7 @@ static mi_sealed_mseal_t mi_process_wants_mseal(void) {
     return MI_MSEAL_DESTROY;
   }
   return !_mi_prim_c_library_asks(&mi_is_ours) ? MI_MSEAL_UNLOADABLE : option > 1 ? MI_MSEAL_ALWAYS
-                                                                                   : MI_MSEAL_ON;
+                                                                                  : MI_MSEAL_ON;
 }
 
 // Now, and when more comes to it only if option mseal says so: the process may go into a sandbox that punishes calls which it
