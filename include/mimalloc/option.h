@@ -86,6 +86,7 @@ typedef enum mi_option_e {
   mi_option_family_check = 80,                 // 0 as on_violation, 1 report, 2 ignore: a free by another family
   mi_option_backtrace = 90,                    // so many calls are listed below a report of bad use
   mi_option_show_hardening = 91,               // write which mitigations are active when the process starts
+  mi_option_mseal = 92,                        // 0 nothing is sealed, 1 what is there at start, 2 also what comes later; read at start
   mi_option_target_segments_per_thread = 100,  // no effect
   _mi_option_last = 101,
 

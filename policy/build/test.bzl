@@ -176,7 +176,7 @@ def mi_python_test(name, main, args = [], data = [], size = "small", **kwargs):
 # Rows have a time each; a machine may be so many times slower than one on which that is plenty.
 _SLOW = "3"
 
-def mi_rows_test(name, rows, programs, folder = None, plugin = None, args = [], variants = VARIANT_NAMES + ["glibc"], tags = [], size = "medium", timeout = "long", **kwargs):
+def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", plugin = None, args = [], variants = VARIANT_NAMES + ["glibc"], tags = [], size = "medium", timeout = "long", **kwargs):
     """A table of rows for test/lib/run_rows.py, one test a variant.
 
     Args:
@@ -184,6 +184,7 @@ def mi_rows_test(name, rows, programs, folder = None, plugin = None, args = [], 
       rows: the table
       programs: labels of the programs that the rows name, all of one package
       folder: of the programs, relative to the repository; this package where not said
+      library: label of the library under test, with %s for the name of the variant's target
       plugin: label of a shared object that holds the allocator (`{plugin}` of a row), with %s for the variant
       args: more arguments of the runner
       variants: short names, and `glibc` for the rows that run without a preload
@@ -198,9 +199,9 @@ def mi_rows_test(name, rows, programs, folder = None, plugin = None, args = [], 
         data = [rows] + programs
         options = ["--rows", "$(rootpath %s)" % rows, "--bin", folder or native.package_name(), "--variant", short, "--slow", _SLOW] + args
         if ours:
-            library = "//:%s_soname" % variant(short).name
-            data += [library, "//:" + variant(short).name]
-            options += ["--preload", "$(rootpath %s)" % library]
+            preloaded = library % variant(short).name
+            data += [preloaded, "//:" + variant(short).name]
+            options += ["--preload", "$(rootpath %s)" % preloaded]
             if plugin:
                 holder = plugin % short
                 data.append(holder)

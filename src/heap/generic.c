@@ -373,16 +373,18 @@ static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) 
 // keeps no page from one call to the next, so frees of its blocks need no owner.
 static struct {
   mi_lock_t lock;
+  mi_report_hold_t held;
   mi_theap_t theap;
 } mi_late;
 
 static void* mi_late_alloc(const mi_request_t* request) {
   mi_theap_t* const theap = &mi_late.theap;
   if (mi_unlikely(_mi_lock_is_mine(&mi_late.lock)) && !_mi_lock_is_forking()) {
-    // A report from in here has called a function of the program's, which allocates: the theap is in the middle of a call.
+    // A signal handler has interrupted this thread in here, and allocates: the theap is in the middle of a call.
     return mi_theap_try_single(NULL, request->size, request->align, request->zero);
   }
   _mi_lock_acquire(&mi_late.lock);
+  _mi_report_hold(&mi_late.held);
   if (mi_atomic_load_relaxed(&theap->heap) == NULL) {
     theap->tid = MI_TID_LATE;
     for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
@@ -393,7 +395,7 @@ static void* mi_late_alloc(const mi_request_t* request) {
   }
   void* const p = mi_theap_try_alloc(theap, request);
   _mi_theap_abandon(theap);
-  _mi_lock_release(&mi_late.lock);
+  _mi_report_release(&mi_late.held, &mi_late.lock);
   return p;
 }
 

@@ -26,13 +26,23 @@ static struct {
   mi_heap_t* first;
   mi_heap_t* ended;  // for reuse
   uintptr_t last_id;
+  mi_report_hold_t held;  // reports of blocks that are looked at under the lock
 } mi_heaps = {.last_id = 1};
 
-void _mi_heaps_lock(void) { _mi_lock_acquire(&mi_heaps.lock); }
+void _mi_heaps_lock(void) {
+  _mi_lock_acquire(&mi_heaps.lock);
+  _mi_report_hold(&mi_heaps.held);
+}
 
-bool _mi_heaps_try_lock(void) { return _mi_lock_try_acquire(&mi_heaps.lock); }
+bool _mi_heaps_try_lock(void) {
+  if (!_mi_lock_try_acquire(&mi_heaps.lock)) {
+    return false;
+  }
+  _mi_report_hold(&mi_heaps.held);
+  return true;
+}
 
-void _mi_heaps_unlock(void) { _mi_lock_release(&mi_heaps.lock); }
+void _mi_heaps_unlock(void) { _mi_report_release(&mi_heaps.held, &mi_heaps.lock); }
 
 bool _mi_heaps_are_busy_here(void) { return _mi_lock_is_mine(&mi_heaps.lock) && !_mi_lock_is_forking(); }
 
@@ -459,7 +469,7 @@ void _mi_heap_collect(mi_heap_t* heap, bool force) {
 }
 
 void _mi_heaps_fork_prepare(void) {
-  _mi_heaps_lock();
+  _mi_lock_acquire(&mi_heaps.lock);
   _mi_lock_acquire(&_mi_heap_main()->lock);
   for (mi_heap_t* heap = mi_heaps.first; heap != NULL; heap = heap->next) {
     _mi_lock_acquire(&heap->lock);
@@ -530,7 +540,7 @@ bool _mi_heaps_fork_release(bool in_child) {
   if (in_child) {
     _mi_lock_reset(&mi_heaps.lock);
   } else {
-    _mi_heaps_unlock();
+    _mi_lock_release(&mi_heaps.lock);
   }
   return others;
 }

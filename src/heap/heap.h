@@ -63,8 +63,8 @@ void _mi_heaps_lock(void);
 bool _mi_heaps_try_lock(void);
 void _mi_heaps_unlock(void);
 
-// Whether this thread holds it and is not forking: a report made under it has called a function of the program's, which
-// may allocate and free, but can make and end no heap.
+// Whether this thread holds it and is not forking: a signal handler has interrupted it there, which may allocate and free, but
+// can make and end no heap.
 bool _mi_heaps_are_busy_here(void);
 
 void _mi_heaps_fork_prepare(void);

@@ -244,16 +244,25 @@ void _mi_process_done(void) {
 
 // What never changes is sealed by the system where it need never be released: in the process's malloc.
 static mi_sealed_mseal_t mi_process_wants_mseal(void) {
+  const long option = _mi_option_get(mi_option_mseal);
+  if (option <= 0) {
+    return MI_MSEAL_OFF;
+  }
+  if (!_mi_prim_may_try_calls()) {
+    return MI_MSEAL_UNAVAILABLE;
+  }
   if (_mi_option_is_enabled(mi_option_destroy_on_exit)) {
     return MI_MSEAL_DESTROY;
   }
-  return _mi_prim_c_library_asks(&mi_is_ours) ? MI_MSEAL_ON : MI_MSEAL_UNLOADABLE;
+  return !_mi_prim_c_library_asks(&mi_is_ours) ? MI_MSEAL_UNLOADABLE : option > 1 ? MI_MSEAL_ALWAYS
+                                                                                  : MI_MSEAL_ON;
 }
 
-// Now, and not when more comes to it: the process may go into a sandbox that punishes calls which it does not know.
+// Now, and when more comes to it only if option mseal says so: the process may go into a sandbox that punishes calls which it
+// does not know.
 static void mi_process_seal(bool is_ready) {
   _mi_sealed_start(is_ready, mi_process_wants_mseal());
-  if (_mi_sealed_mseal_state() == MI_MSEAL_ON) {
+  if (_mi_sealed_mseal_is_on()) {
     _mi_os_seal_permanent();
     _mi_page_map_seal();
     _mi_arenas_seal();

@@ -77,9 +77,13 @@ int _mi_prim_protect(void* addr, size_t size, bool readable);
 int _mi_prim_unprotect(void* addr, size_t size);
 
 // _mi_prim_seal fixes a range, of which every page is mapped, as it is: from then on nothing in this process can release
-// or replace it, or make it more or less accessible, for as long as the process lives. To be called at the start only, as a
-// sandbox may not know the call. ENOTSUP: the system cannot do this. Takes pages of the library's own data as well.
+// or replace it, or make it more or less accessible, for as long as the process lives. To be called at the start only, or
+// where the operator allows it, as a sandbox may not know the call. ENOTSUP: the system cannot do this. Takes pages of the library's own data as well.
 int _mi_prim_seal(void* addr, size_t size);
+
+// Whether calls of the system that came late may be tried. False: a simulator of the processor stands between, as valgrind
+// does, which writes a warning for each call that it does not know. Not before the environment is there.
+bool _mi_prim_may_try_calls(void);
 
 // _mi_prim_guard drops the content of a committed range and makes it inaccessible, without a mapping of its own and without a
 // change of its charge. _mi_prim_purge, _mi_prim_reset, _mi_prim_commit and a fork leave it so; _mi_prim_decommit and

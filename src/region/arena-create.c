@@ -36,6 +36,16 @@ size_t _mi_arena_group_size(size_t slice_count) {
                       _mi_os_page_size());
 }
 
+static size_t mi_arena_header_size(size_t slice_count) {
+  const size_t groups = _mi_div_up(slice_count, MI_GROUP_SLICES);
+  const size_t words = MI_ARENA_BITMAPS * _mi_bitmap_words(slice_count) + _mi_bitmap_words(groups);
+  return _mi_align_up(sizeof(mi_arena_t) + words * sizeof(mi_bitmap_word_t), _mi_os_page_size());
+}
+
+size_t _mi_arena_meta_size(size_t slice_count) {
+  return mi_arena_header_size(slice_count) + _mi_div_up(slice_count, MI_GROUP_SLICES) * _mi_arena_group_size(slice_count);
+}
+
 bool _mi_arenas_are_limited(void) { return _mi_os_config.address_space_limit != SIZE_MAX; }
 
 bool _mi_arena_has_room(const mi_arena_t* arena) {
@@ -117,10 +127,8 @@ static void mi_arena_lay_out(mi_arena_t* arena, const mi_arena_plan_t* plan, siz
 
 mi_arena_t* _mi_arena_create(const mi_arena_plan_t* plan) {
   const size_t page_size = _mi_os_page_size();
-  const size_t groups = _mi_div_up(plan->slice_count, MI_GROUP_SLICES);
-  const size_t words = MI_ARENA_BITMAPS * _mi_bitmap_words(plan->slice_count) + _mi_bitmap_words(groups);
-  const size_t header_size = _mi_align_up(sizeof(mi_arena_t) + words * sizeof(mi_bitmap_word_t), page_size);
-  const size_t size = header_size + groups * _mi_arena_group_size(plan->slice_count);
+  const size_t header_size = mi_arena_header_size(plan->slice_count);
+  const size_t size = _mi_arena_meta_size(plan->slice_count);
   mi_os_block_t meta_os;
   mi_arena_t* const arena = mi_arena_reserve_somewhere(size, page_size, page_size, !plan->commit_lazily, &meta_os);
   if (arena == NULL) {

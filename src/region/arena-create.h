@@ -44,6 +44,9 @@ bool _mi_arena_has_room(const mi_arena_t* arena);
 // Bytes of one group of an arena with so many slices: one that has no more than a group is charged for its own only.
 size_t _mi_arena_group_size(size_t slice_count);
 
+// Bytes of the metadata of an arena with so many slices, without guards.
+size_t _mi_arena_meta_size(size_t slice_count);
+
 // Gives the memory of the slices back to whom it is from.
 void _mi_arena_release_memory(mi_arena_t* arena);
 

@@ -56,6 +56,20 @@ mi_arena_t* _mi_arena_of_id(mi_arena_id_t id) { return id == NULL ? NULL : _mi_a
 
 mi_arena_id_t _mi_arena_id(const mi_arena_t* arena) { return (mi_arena_id_t)(arena->number + 1); }
 
+// Never the memory of blocks: programs change its protection, for guards of their own.
+static void mi_arena_seal(const mi_arena_t* arena) {
+  if (!arena->commit_lazily) {
+    _mi_os_seal(arena->meta_os.base, arena->meta_os.size);
+  } else {
+    // What is committed bit by bit changes its protection.
+    _mi_os_seal_guards(&arena->meta_os, arena, _mi_arena_meta_size(arena->slice_count));
+  }
+  // Where addresses are limited, an arena that nobody uses gives them back.
+  if (!arena->is_lent && !_mi_arenas_are_limited()) {
+    _mi_os_seal_guards(&arena->os, arena->base, arena->slice_count * MI_SLICE_SIZE);
+  }
+}
+
 void _mi_arenas_publish(mi_arena_t* arena) {
   const size_t count = mi_atomic_load_relaxed(&mi_arenas.count);
   arena->number = count;
@@ -69,22 +83,22 @@ void _mi_arenas_publish(mi_arena_t* arena) {
   // Release publishes the arena; pairs with the acquire in _mi_arena_at.
   mi_atomic_store_release(&mi_arenas.count, count + 1);
   _mi_counter_add(&_mi_stats.arena_count, 1);
+  if (_mi_sealed_mseal_state() == MI_MSEAL_ALWAYS) {
+    mi_arena_seal(arena);
+  }
+}
+
+void _mi_arenas_seal(void) {
+  mi_arena_t* arena;
+  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
+    mi_arena_seal(arena);
+  }
 }
 
 size_t _mi_arena_choose(size_t bound) {
   // Relaxed: each count is drawn once, and nothing else depends on it.
   const uint64_t count = mi_atomic_add_relaxed(&mi_arenas.place_count, 1);
   return _mi_hard_place_below(_mi_hard_place_word(mi_atomic_load_relaxed(&mi_arenas.place_secret), count), bound);
-}
-
-void _mi_arenas_seal(void) {
-  mi_arena_t* arena;
-  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
-    // What is committed bit by bit cannot be sealed as a whole.
-    if (!arena->commit_lazily) {
-      _mi_os_seal(arena->meta_os.base, arena->meta_os.size);
-    }
-  }
 }
 
 void _mi_arenas_destroy(void) {

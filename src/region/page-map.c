@@ -66,8 +66,13 @@ static mi_page_map_leaf_t* mi_page_map_leaf_new(void) {
       return _mi_os_reserve_permanent(size, true);
     }
   }
-  if (!mi_leaves.committed && !_mi_os_commit(mi_leaves.bump, size)) {
-    return NULL;
+  if (!mi_leaves.committed) {
+    if (!_mi_os_commit(mi_leaves.bump, size)) {
+      return NULL;
+    }
+    if (_mi_sealed_mseal_state() == MI_MSEAL_ALWAYS) {
+      _mi_os_seal(mi_leaves.bump, size);
+    }
   }
   mi_page_map_leaf_t* const leaf = (mi_page_map_leaf_t*)(void*)mi_leaves.bump;
   mi_leaves.bump += size;
@@ -134,6 +139,7 @@ void _mi_page_map_seal(void) {
   const size_t size = _mi_align_up(sizeof(mi_page_map_leaf_t), page_size);
   _mi_lock_acquire(&mi_leaves.lock);
   if (mi_leaves.bump != NULL && !mi_leaves.committed && mi_leaves.left < MI_PAGE_MAP_CHUNK_LEAVES) {
+    // Its protection stays from here on; that of the others is still to change.
     const size_t used = (MI_PAGE_MAP_CHUNK_LEAVES - mi_leaves.left) * size;
     _mi_os_seal(mi_leaves.bump - used, used);
   }

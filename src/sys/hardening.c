@@ -89,9 +89,11 @@ static const char* mi_hardening_mseal(void) {
   static const char* const words[] = {
       [MI_MSEAL_NOT_YET] = "off (the process is starting)",
       [MI_MSEAL_ON] = "on",
+      [MI_MSEAL_ALWAYS] = "on, also later",
       [MI_MSEAL_UNAVAILABLE] = "off (the system has none)",
       [MI_MSEAL_UNLOADABLE] = "off (this copy can be unloaded)",
       [MI_MSEAL_DESTROY] = "off (destroy_on_exit)",
+      [MI_MSEAL_OFF] = "off (option mseal)",
   };
   return words[_mi_sealed_mseal_state()];
 }

@@ -92,6 +92,11 @@ void _mi_log_call_error(int err) {
   errno = saved;
 }
 
+bool _mi_log_has_error(void) {
+  uintptr_t arg;
+  return _mi_sink_read(&_mi_settings.error, &arg) != 0 && !mi_inside_error;
+}
+
 bool _mi_log_has_output(void) {
   uintptr_t arg;
   return _mi_sink_read(&_mi_settings.output, &arg) != 0 && !mi_inside_output;

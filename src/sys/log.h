@@ -58,3 +58,6 @@ bool _mi_log_has_output(void);
 
 // For sys/report: calls the registered error function, if there is one and this thread is not inside one already.
 void _mi_log_call_error(int err);
+
+// Whether there is such a function, which would be called.
+bool _mi_log_has_error(void);

@@ -258,24 +258,41 @@ bool _mi_os_unprotect(void* p, size_t size) { return _mi_prim_unprotect(p, size)
 // Permanent reservations. Those beyond the table stay mapped when the library is unloaded.
 enum { MI_OS_PERMANENT_MAX = 256 };
 
-static mi_os_block_t mi_os_permanent[MI_OS_PERMANENT_MAX];
+typedef struct mi_os_permanent_s {
+  mi_os_block_t os;
+  void* start;
+  size_t size;
+} mi_os_permanent_t;
+
+static mi_os_permanent_t mi_os_permanent[MI_OS_PERMANENT_MAX];
 static _Atomic(size_t) mi_os_permanent_count;
+
+static void mi_os_seal_whole(const mi_os_permanent_t* permanent) {
+  if (permanent->os.committed > 0) {
+    _mi_os_seal(permanent->os.base, permanent->os.size);
+  } else {
+    _mi_os_seal_guards(&permanent->os, permanent->start, permanent->size);
+  }
+}
 
 void* _mi_os_reserve_permanent(size_t size, bool commit) {
   const size_t page_size = _mi_os_page_size();
-  mi_os_block_t os;
-  void* const p = _mi_os_reserve_aligned(size, page_size, page_size, commit, &os);
-  if (p != NULL) {
+  mi_os_permanent_t permanent = {.size = size};
+  permanent.start = _mi_os_reserve_aligned(size, page_size, page_size, commit, &permanent.os);
+  if (permanent.start != NULL) {
     if (_mi_os_config.thp_always) {
       // Little of it is touched, here and there.
-      (void)_mi_prim_huge_page_advice(os.base, os.size, false);
+      (void)_mi_prim_huge_page_advice(permanent.os.base, permanent.os.size, false);
+    }
+    if (_mi_sealed_mseal_state() == MI_MSEAL_ALWAYS) {
+      mi_os_seal_whole(&permanent);
     }
     const size_t i = mi_atomic_add_relaxed(&mi_os_permanent_count, 1);
     if (i < MI_OS_PERMANENT_MAX) {
-      mi_os_permanent[i] = os;
+      mi_os_permanent[i] = permanent;
     }
   }
-  return p;
+  return permanent.start;
 }
 
 void _mi_os_seal(void* p, size_t size) {
@@ -283,19 +300,27 @@ void _mi_os_seal(void* p, size_t size) {
   (void)_mi_prim_seal(p, size);
 }
 
+void _mi_os_seal_guards(const mi_os_block_t* os, const void* start, size_t size) {
+  const size_t head = (size_t)((const uint8_t*)start - (const uint8_t*)os->base);
+  const size_t tail = os->size - head - size;
+  if (head > 0) {
+    _mi_os_seal(os->base, head);
+  }
+  if (tail > 0) {
+    _mi_os_seal((uint8_t*)os->base + head + size, tail);
+  }
+}
+
 void _mi_os_seal_permanent(void) {
   const size_t count = _mi_min(mi_atomic_load_relaxed(&mi_os_permanent_count), MI_OS_PERMANENT_MAX);
   for (size_t i = 0; i < count; i++) {
-    // What is committed bit by bit cannot be sealed as a whole.
-    if (mi_os_permanent[i].committed > 0) {
-      _mi_os_seal(mi_os_permanent[i].base, mi_os_permanent[i].size);
-    }
+    mi_os_seal_whole(&mi_os_permanent[i]);
   }
 }
 
 void _mi_os_release_permanent(void) {
   const size_t count = _mi_min(mi_atomic_exchange_acq_rel(&mi_os_permanent_count, 0), MI_OS_PERMANENT_MAX);
   for (size_t i = 0; i < count; i++) {
-    _mi_os_release(&mi_os_permanent[i]);
+    _mi_os_release(&mi_os_permanent[i].os);
   }
 }

@@ -50,12 +50,16 @@ bool _mi_os_is_in_reach(const void* p, size_t size);
 // Reserves for as long as the library is loaded: otherwise as _mi_os_reserve_aligned at an OS page, with a guard of one.
 void* _mi_os_reserve_permanent(size_t size, bool commit);
 
-// Has the system fix what was reserved so and is committed, with its guards, for the life of the process: nobody can map
-// something else over it. At the start of the process, and only where it is never to be released.
+// Has the system fix what was reserved so, with its guards, for the life of the process: nobody can map something else over
+// it. Of what is committed bit by bit, the guards. At the start of the process, and only where it is never to be released;
+// what is reserved later is fixed as it comes, if option mseal says so.
 mi_cold void _mi_os_seal_permanent(void);
 
-// The same for one reservation, and for a part of one that has been committed.
+// The same for one reservation, and for a part of one whose protection stays as it is.
 mi_cold void _mi_os_seal(void* p, size_t size);
+
+// The same for what lies before and behind `size` bytes at `start` in a reservation: its guards.
+mi_cold void _mi_os_seal_guards(const mi_os_block_t* os, const void* start, size_t size);
 
 // Gives back what was reserved so. Only when the library is unloaded and nothing it allocated is left.
 void _mi_os_release_permanent(void);

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include "src/base/atomic.h"
 #include "src/base/fmt.h"
@@ -17,6 +18,8 @@
 #include "src/sys/options.h"
 
 char mi_violation_message[MI_LOG_LINE_MAX];
+
+_Static_assert((int)MI_LOG_LINE_MAX == (int)MI_REPORT_LINE_MAX, "a line is kept back whole");
 
 typedef struct mi_violation_row_s {
   const char* word;
@@ -82,13 +85,30 @@ enum { MI_REPORT_CALLS_MAX = 64,
 
 typedef void mi_report_write_t(const char* text, size_t len);
 
+// Who made a report: the frame to walk from, or, where the report was kept back, the calls.
+typedef struct mi_report_source_s {
+  const void* frame;
+  const mi_report_held_t* held;
+} mi_report_source_t;
+
+static size_t mi_report_depth(size_t max) { return (size_t)_mi_option_get_clamp(mi_option_backtrace, 0, (long)max); }
+
+static size_t mi_report_find_calls(const mi_report_source_t* source, uintptr_t calls[MI_REPORT_CALLS_MAX]) {
+  if (source->held == NULL) {
+    return _mi_prim_backtrace(source->frame, calls, mi_report_depth(MI_REPORT_CALLS_MAX));
+  }
+  for (size_t i = 0; i < source->held->call_count; i++) {
+    calls[i] = source->held->calls[i];
+  }
+  return source->held->call_count;
+}
+
 // "    #0 0x… file+0x…", one line a call, the latest first.
-static mi_noinline void mi_report_calls(const void* frame, bool thorough, mi_report_write_t* write) {
-  const long depth = _mi_option_get_clamp(mi_option_backtrace, 0, MI_REPORT_CALLS_MAX);
+static mi_noinline void mi_report_calls(const mi_report_source_t* source, bool thorough, mi_report_write_t* write) {
   uintptr_t calls[MI_REPORT_CALLS_MAX];
   mi_prim_module_t module;
   char block[MI_REPORT_BLOCK];
-  const size_t count = _mi_prim_backtrace(frame, calls, (size_t)depth);
+  const size_t count = mi_report_find_calls(source, calls);
   size_t len = 0;
   for (size_t i = 0; i < count; i++) {
     // A line is shorter than what is kept free for it.
@@ -132,26 +152,29 @@ static bool mi_report_ends(mi_violation_t kind) {
 }
 
 // The lock is not given back: reports of other threads come behind this one, if there is time for them.
-static _Noreturn void mi_report_end(mi_violation_t kind, const char* line, size_t len, const void* frame, bool is_told) {
+static void mi_report_say(const char* line, size_t len, const mi_report_source_t* source) {
   (void)mi_report_lock_try();
   _mi_prim_write_stderr(line, len);
-  mi_report_calls(frame, true, &_mi_prim_write_stderr);
-  // Whatever these do, also if they do not return: it has been said.
+  mi_report_calls(source, true, &_mi_prim_write_stderr);
+}
+
+// It has been said. Whatever the functions do, also if they do not return.
+static _Noreturn void mi_report_end(mi_violation_t kind, const char* line, size_t len, const mi_report_source_t* source, bool is_told) {
   if (!is_told) {
     _mi_log_call_error(_mi_violation_errno(kind));
   }
   if (_mi_log_has_output()) {
     _mi_log_write(line, len);
-    mi_report_calls(frame, true, &_mi_log_write);
+    mi_report_calls(source, true, &_mi_log_write);
   }
   _mi_prim_abort();
 }
 
-static void mi_report_write(const char* line, size_t len, const void* frame) {
+static void mi_report_write(const char* line, size_t len, const mi_report_source_t* source) {
   // A function of the program may take its time, or never return.
   const bool locked = !_mi_log_has_output() && mi_report_lock_try();
   _mi_log_write(line, len);
-  mi_report_calls(frame, false, &_mi_log_write);
+  mi_report_calls(source, false, &_mi_log_write);
   if (locked) {
     _mi_lock_release(&mi_report_lock);
   }
@@ -161,26 +184,15 @@ static mi_thread_local bool mi_report_running;
 
 bool _mi_report_is_running(void) { return mi_report_running; }
 
-void _mi_report(mi_violation_t kind, const char* fmt, ...) {
-  char line[MI_LOG_LINE_MAX];
-  const void* const frame = __builtin_frame_address(0);
-  va_list args;
-  va_start(args, fmt);
-  const size_t len = mi_report_build(line, kind, fmt, args);
-  va_end(args);
+// The process goes on, unless the error function has chosen the end; the other way round it comes too late.
+static void mi_report_go_on(mi_violation_t kind, const char* line, size_t len, const mi_report_source_t* source) {
   const bool never = mi_violation_rows[kind].action == MI_ACTION_NEVER;
-  if (!never) {
-    _mi_report_keep(line);
-  }
-  if (mi_report_ends(kind)) {
-    mi_report_end(kind, line, len, frame, false);
-  }
   const bool outer = mi_report_running;
   mi_report_running = true;
   _mi_log_call_error(_mi_violation_errno(kind));
-  // The function may have chosen the end; the other way round it comes too late.
   if (mi_report_ends(kind)) {
-    mi_report_end(kind, line, len, frame, true);
+    mi_report_say(line, len, source);
+    mi_report_end(kind, line, len, source, true);
   }
   const bool quiet = never ? !_mi_option_is_enabled(mi_option_show_errors) && !_mi_option_is_enabled(mi_option_verbose)
                            : mi_report_action(kind) == MI_ON_VIOLATION_IGNORE;
@@ -188,10 +200,101 @@ void _mi_report(mi_violation_t kind, const char* fmt, ...) {
     if (never) {
       _mi_log_write(line, len);
     } else {
-      mi_report_write(line, len, frame);
+      mi_report_write(line, len, source);
     }
   }
   mi_report_running = outer;
+}
+
+// Keeping back
+
+static mi_thread_local mi_report_hold_t* mi_report_holder;
+
+void _mi_report_hold(mi_report_hold_t* hold) {
+  if (mi_report_holder == NULL) {
+    mi_report_holder = hold;
+  }
+}
+
+// What checks of blocks say, which run under locks. A bad pointer is no such thing: a signal handler may free one that has
+// interrupted the holder of a lock, and is to end there.
+static bool mi_report_may_wait(mi_violation_t kind) {
+  return mi_report_holder != NULL && (_mi_log_has_error() || _mi_log_has_output()) &&
+      (kind == MI_VIOLATION_free_list_corruption || kind == MI_VIOLATION_overflow || kind == MI_VIOLATION_underflow ||
+       kind == MI_VIOLATION_write_after_free);
+}
+
+static void mi_report_keep_back(mi_violation_t kind, const char* line, size_t len, const mi_report_source_t* source) {
+  mi_report_hold_t* const hold = mi_report_holder;
+  if (hold->count == MI_REPORT_HELD_MAX) {
+    hold->more[kind]++;
+    return;
+  }
+  mi_report_held_t* const held = &hold->reports[hold->count++];
+  held->kind = kind;
+  held->ends = mi_report_ends(kind);
+  held->len = len;
+  memcpy(held->line, line, len + 1);
+  held->call_count = _mi_prim_backtrace(source->frame, held->calls, mi_report_depth(MI_REPORT_HELD_CALLS));
+  // Of several the first ends the process, and the others are not heard of.
+  if (held->ends && hold->count == 1) {
+    mi_report_say(line, len, source);
+  }
+}
+
+static mi_noinline void mi_report_tell(const mi_report_hold_t* hold) {
+  for (uint32_t i = 0; i < hold->count; i++) {
+    const mi_report_held_t* const held = &hold->reports[i];
+    const mi_report_source_t source = {.held = held};
+    if (held->ends) {
+      mi_report_end(held->kind, held->line, held->len, &source, false);
+    }
+    mi_report_go_on(held->kind, held->line, held->len, &source);
+  }
+  for (int kind = 0; kind < MI_VIOLATION_COUNT; kind++) {
+    for (uint32_t i = 0; i < hold->more[kind]; i++) {
+      _mi_log_call_error(_mi_violation_errno((mi_violation_t)kind));
+    }
+  }
+}
+
+static mi_noinline mi_cold void mi_report_release_and_tell(mi_report_hold_t* hold, mi_lock_t* lock) {
+  const mi_report_hold_t told = *hold;
+  hold->count = 0;
+  memset(hold->more, 0, sizeof(hold->more));
+  _mi_lock_release(lock);
+  mi_report_tell(&told);
+}
+
+void _mi_report_release(mi_report_hold_t* hold, mi_lock_t* lock) {
+  if (mi_report_holder == hold) {
+    mi_report_holder = NULL;
+    if (mi_unlikely(hold->count > 0)) {
+      mi_report_release_and_tell(hold, lock);
+      return;
+    }
+  }
+  _mi_lock_release(lock);
+}
+
+void _mi_report(mi_violation_t kind, const char* fmt, ...) {
+  char line[MI_LOG_LINE_MAX];
+  const mi_report_source_t source = {.frame = __builtin_frame_address(0)};
+  va_list args;
+  va_start(args, fmt);
+  const size_t len = mi_report_build(line, kind, fmt, args);
+  va_end(args);
+  if (mi_violation_rows[kind].action != MI_ACTION_NEVER) {
+    _mi_report_keep(line);
+  }
+  if (mi_report_may_wait(kind)) {
+    mi_report_keep_back(kind, line, len, &source);
+  } else if (mi_report_ends(kind)) {
+    mi_report_say(line, len, &source);
+    mi_report_end(kind, line, len, &source, false);
+  } else {
+    mi_report_go_on(kind, line, len, &source);
+  }
 }
 
 void _mi_report_oom(size_t size) {

@@ -1,5 +1,5 @@
 // Owns: what happens on bad use of memory: one line for people and scrapers, and the action that follows.
-// May include: policy, base, prim, sys.
+// May include: policy, base, sys/lock.h.
 // Called by: heap, alloc, api: whoever holds a verdict of a check.
 // Invariants: async-signal-safe and bounded: no lock is waited for beyond some milliseconds and nothing is allocated, so a report comes out even
 // from a signal handler that interrupted a holder of our locks; errno is untouched. policy/violations.def is the only list
@@ -7,6 +7,7 @@
 #pragma once
 
 #include "src/base/compiler.h"
+#include "src/sys/lock.h"
 
 // MI_VIOLATION_double_free and so on.
 typedef enum mi_violation_e {
@@ -36,6 +37,36 @@ extern char mi_violation_message[512];
 //   ignore: as report, but nothing is written.
 // The text has no newline; control characters in it are replaced. It is cut where the line exceeds 511 bytes.
 mi_cold void _mi_report(mi_violation_t kind, const char* fmt, ...) mi_printf_like(2, 3);
+
+// A lock that checks of blocks run under keeps their reports back until it is released, because the registered functions are
+// told of each, and they may allocate, make heaps or jump out. Without such functions nothing is kept back. A report that ends
+// the process is on stderr at once; the process ends when the lock has been released and the functions were told.
+
+enum { MI_REPORT_HELD_MAX = 4,
+       MI_REPORT_HELD_CALLS = 16,
+       MI_REPORT_LINE_MAX = 512 };
+
+typedef struct mi_report_held_s {
+  mi_violation_t kind;
+  bool ends;
+  size_t len;
+  size_t call_count;
+  uintptr_t calls[MI_REPORT_HELD_CALLS];
+  char line[MI_REPORT_LINE_MAX];
+} mi_report_held_t;
+
+// What one lock keeps back. Written by its holder only.
+typedef struct mi_report_hold_s {
+  uint32_t count;
+  uint32_t more[MI_VIOLATION_COUNT];  // for which there was no room: the error function is told of them
+  mi_report_held_t reports[MI_REPORT_HELD_MAX];
+} mi_report_hold_t;
+
+// The lock has been acquired. Where this thread has another one that keeps reports back, that one does so for both.
+void _mi_report_hold(mi_report_hold_t* hold);
+
+// Releases the lock, and then tells of what was kept back.
+void _mi_report_release(mi_report_hold_t* hold, mi_lock_t* lock);
 
 // No memory for a request of `size` bytes. The error function gets ENOMEM, or EOVERFLOW when no allocator could serve the
 // size; a line is written with option show_errors or verbose. Returns always; errno is the caller's to set.

@@ -83,7 +83,8 @@ void _mi_sealed_start(bool fixed_is_complete, mi_sealed_mseal_t wanted) {
   _mi_lock_acquire(&mi_sealed_lock);
   if (_mi_sealed_state() == MI_SEALED_NOT_YET) {
     const mi_sealed_state_t state = mi_sealed_close_fixed(fixed_is_complete);
-    if (wanted == MI_MSEAL_ON && (state != MI_SEALED || _mi_prim_seal(&_mi_fixed, sizeof(_mi_fixed)) != 0)) {
+    const bool seals = wanted == MI_MSEAL_ON || wanted == MI_MSEAL_ALWAYS;
+    if (seals && (state != MI_SEALED || _mi_prim_seal(&_mi_fixed, sizeof(_mi_fixed)) != 0)) {
       wanted = MI_MSEAL_UNAVAILABLE;
     }
     // Stored before the page is closed; taken back where it is not.

@@ -33,10 +33,12 @@ typedef enum mi_sealed_state_e {
 // Whether what never changes is also fixed to the kernel, so that no call of this process can make it writable again.
 typedef enum mi_sealed_mseal_e {
   MI_MSEAL_NOT_YET,
-  MI_MSEAL_ON,           // configuration and the metadata that was there when the process had started
+  MI_MSEAL_ON,           // configuration, and the metadata and guards that were there when the process had started
+  MI_MSEAL_ALWAYS,       // also metadata and guards that came later
   MI_MSEAL_UNAVAILABLE,  // the system cannot, or does not let us
   MI_MSEAL_UNLOADABLE,   // this copy is not the process's malloc, so that it may be unloaded and its memory released
   MI_MSEAL_DESTROY,      // option destroy_on_exit is to release the memory
+  MI_MSEAL_OFF,          // option mseal says so
 } mi_sealed_mseal_t;
 
 // What a call may still set. Each part belongs to the file named.
@@ -81,12 +83,18 @@ extern mi_hidden mi_fixed_t _mi_fixed;
 bool _mi_sealed_open(const char* what);
 void _mi_sealed_close(void);
 
-// The end of start-up: makes both read-only. MI_MSEAL_ON: has the system seal what is fixed as well; any other value says
-// why not. Nothing is closed when what is fixed is not complete, as in a process without memory for the page map.
+// The end of start-up: makes both read-only. MI_MSEAL_ON and MI_MSEAL_ALWAYS: has the system seal what is fixed as well; any
+// other value says why not. Nothing is closed when what is fixed is not complete, as in a process without memory for the page map.
 mi_cold void _mi_sealed_start(bool fixed_is_complete, mi_sealed_mseal_t wanted);
 
 mi_sealed_state_t _mi_sealed_state(void);
 mi_sealed_mseal_t _mi_sealed_mseal_state(void);
+
+// Whether anything is sealed.
+mi_inline bool _mi_sealed_mseal_is_on(void) {
+  const mi_sealed_mseal_t state = _mi_sealed_mseal_state();
+  return state == MI_MSEAL_ON || state == MI_MSEAL_ALWAYS;
+}
 
 // The lock of the window, for the fork handlers. It is a leaf lock.
 void _mi_sealed_fork_prepare(void);

@@ -1,7 +1,7 @@
 // Owns: the smallest program that uses malloc, with a witness that this allocator served it.
 // May include: the C library only; what it needs of the interface is declared here, since `malloc` of a program gives no headers.
 // Called by: linked_test.py and the test targets, linked in every way that a user may choose.
-// Invariants: prints one line when all is well; works without being linked with anything else than the allocator and the C library.
+// Invariants: prints one line when all is well; with the argument `twice` it frees a block twice; works without being linked with anything else than the allocator and the C library.
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,13 @@ static int expect(bool ok, const char* what) {
   return ok ? 0 : 1;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  if (argc > 1 && strcmp(argv[1], "twice") == 0) {
+    void* volatile p = malloc(100);
+    free(p);
+    free(p);
+    return 0;
+  }
   int failures = 0;
   for (size_t size = 0; size < 300000; size = size * 2 + 1) {
     char* p = (char*)malloc(size);

@@ -1,6 +1,6 @@
 // Owns: what the kernel itself says of the configuration and of metadata: read-only, and sealed.
 // May include: test/lib, Linux headers.
-// Called by: rows of test/death/rows.txt: sealed CASE; glibc's malloc, which seals nothing, is the control.
+// Called by: rows of test/death/rows.txt: sealed CASE; glibc's malloc, which seals nothing, and options are the control.
 // Invariants: a kernel without mseal has no sealed memory of ours, and a program with it has some.
 // Flags: -fno-builtin
 #define _GNU_SOURCE 1
@@ -10,7 +10,7 @@
 
 #include "test/lib/test.h"
 
-enum { AREAS = 64,
+enum { AREAS = 256,
        MSEAL = 462 };
 
 typedef struct area_s {
@@ -22,6 +22,10 @@ typedef struct area_s {
 
 static area_t areas[AREAS];
 static size_t area_count;
+
+// The mappings around a block: what is accessible without a gap, and whether inaccessible memory before and behind is sealed.
+static uintptr_t block;
+static bool block_before, block_behind;
 
 // Whether the kernel has the call at all.
 static bool kernel_seals(void) {
@@ -37,14 +41,36 @@ static void find(void) {
   MI_REQUIRE(f != NULL);
   area_t area = {0, 0, false, false};
   bool anonymous = false;
+  // Of the mapping before this one, and the inaccessible one that the run of accessible ones began behind.
+  uintptr_t end_before = 0;
+  bool run_guarded = false, guard_sealed = false, run_has_block = false;
+  area_count = 0;
+  block_before = block_behind = false;
   while (fgets(line, sizeof(line), f) != NULL) {
     unsigned long start, end;
     char perms[8], rest[300] = "";
     if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %299s", &start, &end, perms, rest) >= 3) {
+      end_before = area.end;
       area = (area_t){start, end, perms[1] == 'w', perms[0] == 'r'};
       anonymous = rest[0] == 0;
-    } else if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " sl") != NULL && anonymous && area_count < AREAS) {
-      areas[area_count++] = area;
+    } else if (strncmp(line, "VmFlags:", 8) == 0) {
+      const bool sealed = strstr(line, " sl") != NULL;
+      const bool joined = area.start == end_before;
+      if (!area.accessible) {
+        block_behind = block_behind || (run_has_block && joined && sealed);
+        guard_sealed = sealed;
+        run_has_block = false;
+        run_guarded = false;
+      } else {
+        if (!joined) run_has_block = false;
+        run_guarded = joined && (run_guarded || guard_sealed);
+        guard_sealed = false;
+        if (area.start <= block && block < area.end) {
+          run_has_block = true;
+          block_before = run_guarded;
+        }
+      }
+      if (sealed && anonymous && area_count < AREAS) areas[area_count++] = area;
     }
   }
   fclose(f);
@@ -70,40 +96,68 @@ static void check_life(void) {
   for (int i = 0; i < 1000; i++) free(malloc((size_t)i * 777));
 }
 
+static void refuse_each(void) {
+  for (size_t i = 0; i < area_count; i++) refuse_all(&areas[i]);
+}
+
+static void check_child(void) {
+  const pid_t pid = fork();
+  MI_REQUIRE(pid >= 0);
+  if (pid == 0) {
+    check_life();
+    refuse_each();
+    _exit(mi_test_status());
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  MI_CHECK_EQ(status, 0);
+}
+
+// Blocks of a further arena: some 1.5 GiB of addresses, of which nothing is touched.
+static void take_much(void) {
+  enum { BLOCKS = 1500 };
+  static void* blocks[BLOCKS];
+  for (size_t i = 0; i < BLOCKS; i++) MI_REQUIRE((blocks[i] = malloc(1 << 20)) != NULL);
+  block = (uintptr_t)blocks[BLOCKS - 1];
+}
+
 int main(int argc, char** argv) {
   const char* const kind = argc > 1 ? argv[1] : "";
   mi_test_current = kind;
-  free(malloc(100));
+  block = (uintptr_t)malloc(100);
   const bool seals = kernel_seals();
   // The probe is one of them.
   find();
-  const size_t own = area_count;
+  if (strcmp(kind, "none") == 0) {
+    MI_CHECK_EQ(area_count, seals ? 1 : 0);
+    return mi_test_status();
+  }
+  if (!seals) {
+    MI_CHECK_EQ(area_count, 0);
+    return mi_test_status();
+  }
+  // What is fixed of the configuration, beside the probe; metadata; guards on both sides of it and of the first arena.
+  MI_CHECK(count(false, true) >= 2);
+  MI_CHECK(count(true, true) >= 3);
+  MI_CHECK(count(false, false) >= 6);
+  MI_CHECK(block_before && block_behind);
+  const size_t at_start = area_count;
+  take_much();
+  find();
   if (strcmp(kind, "process") == 0) {
-    if (!seals) {
-      MI_CHECK_EQ(own, 0);
-      return mi_test_status();
-    }
-    // What is fixed of the configuration, beside the probe; metadata; guards on both sides of it.
-    MI_CHECK(count(false, true) >= 2);
-    MI_CHECK(count(true, true) >= 3);
-    MI_CHECK(count(false, false) >= 4);
-    for (size_t i = 0; i < area_count; i++) refuse_all(&areas[i]);
-    check_life();
-    const pid_t pid = fork();
-    MI_REQUIRE(pid >= 0);
-    if (pid == 0) {
-      check_life();
-      for (size_t i = 0; i < area_count; i++) refuse_all(&areas[i]);
-      _exit(mi_test_status());
-    }
-    int status = -1;
-    waitpid(pid, &status, 0);
-    MI_CHECK_EQ(status, 0);
-  } else if (strcmp(kind, "none") == 0) {
-    MI_CHECK_EQ(own, seals ? 1 : 0);
+    // No further call was made: a sandbox may forbid it.
+    MI_CHECK(!block_before && !block_behind);
+    MI_CHECK_EQ(area_count, at_start);
+  } else if (strcmp(kind, "later") == 0) {
+    // Both sides of the further arena, its metadata and what guards that.
+    MI_CHECK(block_before && block_behind);
+    MI_CHECK_MSG(area_count >= at_start + 3, "%zu sealed areas, and %zu at the start", area_count, at_start);
   } else {
     mi_test_say("unknown case %s", kind);
     return 2;
   }
+  refuse_each();
+  check_life();
+  check_child();
   return mi_test_status();
 }

@@ -3,11 +3,13 @@
 // Called by: the test runner, under every variant; without live bits only the reports that this profile makes.
 // Invariants: each case in a child that must end in time; the function has run, and everything works afterwards.
 #include <pthread.h>
+#include <setjmp.h>
 
 #include "mimalloc.h"
 #include "src/alloc/alloc.h"
 #include "src/heap/process.h"
 #include "src/sys/options.h"
+#include "src/sys/report.h"
 #include "src/sys/stats.h"
 #include "test/lib/child.h"
 #include "test/lib/test.h"
@@ -16,6 +18,8 @@ enum { CHILD_MS = 5000,
        SIZE = 200 };
 
 static int mi_error_test_calls;
+static bool mi_error_test_jumps;
+static jmp_buf mi_error_test_back;
 static mi_heap_t* mi_error_test_heap;
 
 static void mi_error_test_use(void) {
@@ -39,12 +43,26 @@ static void mi_error_test_function(int err, void* arg) {
   (void)arg;
   mi_error_test_calls++;
   mi_error_test_use();
-  // May be refused, where a heap cannot be made at the moment; never waits.
+  // No lock of ours is held: a heap can be made and ended.
   mi_heap_t* const heap = mi_heap_new();
-  if (heap != NULL) {
-    mi_free(mi_heap_malloc(heap, 10));
-    mi_heap_delete(heap);
+  MI_CHECK(heap != NULL);
+  mi_free(mi_heap_malloc(heap, 10));
+  mi_heap_delete(heap);
+  if (mi_error_test_jumps) {
+    longjmp(mi_error_test_back, 1);
   }
+}
+
+// A registered output may do as much.
+static int mi_error_test_lines;
+
+static void mi_error_test_output(const char* line, void* arg) {
+  (void)arg;
+  mi_error_test_lines += strstr(line, ": free-list-corruption: ") != NULL || strstr(line, ": overflow: ") != NULL;
+  mi_heap_t* const heap = mi_heap_new();
+  MI_CHECK(heap != NULL);
+  mi_free(mi_heap_malloc(heap, 10));
+  mi_heap_destroy(heap);
 }
 
 static void mi_error_test_begin(void) {
@@ -145,9 +163,8 @@ static void* mi_error_test_free_three(void* arg) {
   return NULL;
 }
 
-static void mi_error_test_collect(void* arg) {
-  (void)arg;
-  mi_error_test_begin();
+// Frees of others into a heap's page, whose list has been overwritten.
+static void mi_error_test_spoil(void) {
   void* blocks[4];
   for (int i = 0; i < 4; i++) {
     blocks[i] = mi_heap_malloc(mi_error_test_heap, SIZE);
@@ -156,8 +173,60 @@ static void mi_error_test_collect(void* arg) {
   MI_REQUIRE(pthread_create(&thread, NULL, &mi_error_test_free_three, blocks) == 0);
   pthread_join(thread, NULL);
   memset(mi_test_hide(blocks[2]), 0x43, 16);
+}
+
+static void mi_error_test_collect(void* arg) {
+  (void)arg;
+  mi_error_test_begin();
+  mi_register_output(&mi_error_test_output, NULL);
+  mi_error_test_spoil();
   mi_collect(true);
+  MI_CHECK(mi_error_test_lines >= 1);
   mi_error_test_end(1);
+  mi_register_output(NULL, NULL);
+}
+
+// The function does not come back, and nothing is held for it.
+static void mi_error_test_jump(void* arg) {
+  (void)arg;
+  mi_error_test_begin();
+  mi_error_test_spoil();
+  mi_error_test_jumps = true;
+  if (setjmp(mi_error_test_back) == 0) {
+    mi_collect(true);
+    MI_CHECK(false);
+  }
+  mi_error_test_jumps = false;
+  mi_error_test_function(0, NULL);
+  mi_error_test_end(2);
+}
+
+// The line is out, once, before the function runs; the process ends when that has returned.
+static void mi_error_test_ends_child(void* arg) {
+  (void)arg;
+  mi_error_test_begin();
+  mi_error_test_spoil();
+  _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_ABORT);
+  mi_collect(true);
+}
+
+// A heap that is destroyed has more bad blocks than lines are kept back for: the function is told of each.
+static void mi_error_test_destroy(void* arg) {
+  (void)arg;
+  enum { BAD = 7 };
+  mi_error_test_begin();
+  mi_register_output(&mi_error_test_output, NULL);
+  mi_heap_t* const heap = mi_heap_new();
+  for (int i = 0; i < BAD; i++) {
+    char* const p = mi_heap_malloc(heap, SIZE);
+    MI_REQUIRE(p != NULL);
+    p[mi_test_hide_size(SIZE)] ^= 1;
+  }
+  mi_heap_destroy(heap);
+  MI_CHECK_EQ(mi_error_test_calls, BAD);
+  MI_CHECK_EQ(mi_error_test_lines, MI_REPORT_HELD_MAX);
+  mi_register_output(NULL, NULL);
+  mi_error_test_end(BAD);
 }
 
 MI_TEST(report_of_a_foreign_pointer) { MI_CHECK_IN_CHILD(&mi_error_test_foreign, NULL, CHILD_MS); }
@@ -180,6 +249,29 @@ MI_TEST(report_under_the_lock_of_heaps_at_thread_end) {
 MI_TEST(report_under_the_lock_of_heaps_in_a_collection) {
   if (MI_HAS_LIVE_BITS) {
     MI_CHECK_IN_CHILD(&mi_error_test_collect, NULL, CHILD_MS);
+  }
+}
+
+MI_TEST(report_that_is_jumped_out_of) {
+  if (MI_HAS_LIVE_BITS) {
+    MI_CHECK_IN_CHILD(&mi_error_test_jump, NULL, CHILD_MS);
+  }
+}
+
+MI_TEST(report_that_ends_the_process) {
+  if (MI_HAS_LIVE_BITS) {
+    static mi_test_child_t child;
+    mi_test_child_run(&child, &mi_error_test_ends_child, NULL, CHILD_MS);
+    MI_CHECK_EQ(child.signal, SIGABRT);
+    MI_CHECK(mi_test_child_said(&child, "^" MI_PROFILE_NAME ": free-list-corruption: "));
+    const char* const first = strstr(child.err, ": free-list-corruption: ");
+    MI_CHECK(first != NULL && strstr(first + 1, ": free-list-corruption: ") == NULL && strstr(child.err, "failed") == NULL);
+  }
+}
+
+MI_TEST(reports_when_a_heap_is_destroyed) {
+  if (MI_HAS_PADDING && MI_HAS_LIVE_BITS) {
+    MI_CHECK_IN_CHILD(&mi_error_test_destroy, NULL, CHILD_MS);
   }
 }
 

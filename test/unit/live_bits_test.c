@@ -70,7 +70,6 @@ static const char* const mi_live_bits_test_orders[] = {
     "scC",
     "scR",
     "scK",
-    "sR" + 2,
     "srR",
     "srC",
     "srTk",

@@ -1,11 +1,12 @@
 // Owns: tests of heap/order: what an extension lists, in which order blocks come first and come back, and what it costs.
 // May include: everything.
 // Called by: the test runner, under every variant.
-// Invariants: pages are made by hand, in no queue; statistics allow for five standard deviations and more.
+// Invariants: pages are made by hand, in no queue; the bounds of statistics are those of test/lib/chi.h.
 #include <stdio.h>
 
 #include "src/heap/block.h"
 #include "src/alloc/alloc.h"
+#include "test/lib/chi.h"
 #include "test/lib/test.h"
 
 static mi_page_t* mi_order_test_new(unsigned bin) {
@@ -27,17 +28,9 @@ static size_t mi_order_test_number(const mi_page_t* page, const void* block) {
   return (size_t)((uintptr_t)block - (uintptr_t)page->start) / page->block_size;
 }
 
-// Chi-square within five standard deviations of its mean, and a little more where there are few cells.
-static bool mi_order_test_is_uniform(const uint32_t* counts, size_t cells, double total, double* chi) {
-  const double expected = total / (double)cells;
-  const double freedom = (double)(cells - 1);
-  *chi = 0;
-  for (size_t i = 0; i < cells; i++) {
-    const double d = (double)counts[i] - expected;
-    *chi += d * d / expected;
-  }
-  const double away = *chi - freedom;
-  return away * away < 25 * 2 * freedom + 400;
+static bool mi_order_test_is_uniform(const uint32_t* counts, size_t cells, double* chi) {
+  *chi = mi_test_chi(counts, cells);
+  return *chi < mi_test_chi_bound(cells);
 }
 
 // Each extension lists new blocks, touches no more of the system's pages than it adds blocks or bytes for, and what was
@@ -109,7 +102,7 @@ MI_TEST(first_blocks) {
       continue;
     }
     double chi = 0;
-    MI_CHECK_MSG(mi_order_test_is_uniform(counts, cells, TRIES, &chi), "%zu blocks: chi-square %f", rows[r].blocks, chi);
+    MI_CHECK_MSG(mi_order_test_is_uniform(counts, cells, &chi), "%zu blocks: chi-square %f", rows[r].blocks, chi);
     MI_CHECK_MSG(neighbours < TRIES / 4, "%zu blocks: %u of %d are followed by their neighbour", rows[r].blocks, neighbours, (int)TRIES);
   }
 }
@@ -147,7 +140,7 @@ MI_TEST(reuse) {
     }
     const size_t cells = MI_HAS_RANDOM_ORDER ? (freed < WINDOW ? freed : WINDOW) : 1;
     double chi = 0;
-    MI_CHECK_MSG(cells == 1 ? counts[0] == TRIES : mi_order_test_is_uniform(counts, cells, TRIES, &chi),
+    MI_CHECK_MSG(cells == 1 ? counts[0] == TRIES : mi_order_test_is_uniform(counts, cells, &chi),
                  "%zu freed: the last comes first %u times, chi-square %f", freed, counts[0], chi);
     mi_order_test_end(page);
   }

@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "src/alloc/alloc.h"
+#include "src/heap/heap.h"
 #include "src/heap/process.h"
 #include "src/sys/stats.h"
 #include "test/lib/child.h"
@@ -151,8 +152,20 @@ static void* mi_orphan_test_churn(void* arg) {
   return NULL;
 }
 
+static bool mi_orphan_test_count(mi_page_t* page, void* count) {
+  const uintptr_t owner = mi_atomic_load_relaxed(&page->owner) & ~(uintptr_t)MI_OWNER_FLAGS;
+  *(size_t*)count += owner >= MI_TID_FIRST && owner != _mi_tls.own_tid;
+  return true;
+}
+
 static void mi_orphan_test_goes_on(void* arg) {
   uint64_t seed = (uintptr_t)arg;
+  // What cannot be taken over: a page for each thread that was in the middle of an operation, and no more.
+  _mi_collect(true);
+  MI_CHECK(!_mi_orphans_pending());
+  size_t lost = 0;
+  _mi_heap_visit_arena_pages(NULL, &mi_orphan_test_count, &lost);
+  MI_CHECK_MSG(lost <= THREADS, "%zu pages are lost with %d threads", lost, (int)THREADS);
   for (int i = 0; i < 3000; i++) {
     mi_orphan_test_step(&seed);
   }

@@ -169,6 +169,19 @@ MI_TEST(getenv) {
   MI_CHECK(!_mi_prim_is_secure_exec());
 }
 
+// A simulator announces itself by what it preloads.
+static void mi_prim_test_simulators(void* arg) {
+  (void)arg;
+  MI_REQUIRE(unsetenv("LD_PRELOAD") == 0);
+  MI_CHECK(_mi_prim_may_try_calls());
+  MI_REQUIRE(setenv("LD_PRELOAD", "/usr/lib/libmimalloc-secure.so.3", 1) == 0);
+  MI_CHECK(_mi_prim_may_try_calls());
+  MI_REQUIRE(setenv("LD_PRELOAD", "/usr/libexec/valgrind/vgpreload_core-amd64-linux.so:/usr/lib/libmimalloc-secure.so.3", 1) == 0);
+  MI_CHECK(!_mi_prim_may_try_calls());
+}
+
+IN_CHILD(simulators, &mi_prim_test_simulators, NULL)
+
 MI_TEST(env_name) {
   static const char* const names[] = {"MIMALLOC_PLAIN_LONGER", "", "MIMALLOC_MALFORMED", "MIMALLOC_PLAIN"};
   char** const saved = environ;

@@ -2,6 +2,8 @@
 // May include: prim, base, the C library's headers.
 // Called by: through prim.h.
 // Invariants: an address is a wish, and fixed only inside a range of the caller's, so nothing of others is ever replaced.
+#include <string.h>
+
 #include "src/prim/linux/linux.h"
 #include "src/prim/linux/syscall.h"
 
@@ -87,6 +89,13 @@ int _mi_prim_protect(void* addr, size_t size, bool readable) {
 }
 
 int _mi_prim_unprotect(void* addr, size_t size) { return mi_mem_set_protection(addr, size, PROT_READ | PROT_WRITE); }
+
+bool _mi_prim_may_try_calls(void) {
+  // Valgrind puts libraries of its own before all others.
+  char preload[256];
+  (void)_mi_prim_getenv("LD_PRELOAD", preload, sizeof(preload));
+  return strstr(preload, "vgpreload_") == NULL;
+}
 
 int _mi_prim_seal(void* addr, size_t size) {
 #if UINTPTR_MAX == UINT64_MAX
