@@ -390,6 +390,23 @@ static void* mi_theap_retry(mi_theap_t* theap, const mi_request_t* request) {
   return p;
 }
 
+// What the program's function for deferred frees does is no part of the call that leads to it.
+static void mi_deferred_part(bool force) {
+  if (force) {
+    _mi_deferred_free(true);
+  } else {
+    _mi_deferred_tick();
+  }
+}
+
+mi_inline void mi_deferred_call(bool force) {
+  if (_mi_memory_events_are_on()) {
+    _mi_memory_events_aside(&mi_deferred_part, force);
+  } else {
+    mi_deferred_part(force);
+  }
+}
+
 static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) {
   const size_t size = request->size;
   if (mi_unlikely(size > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE || request->align > MI_ALLOC_SIZE_MAX - size)) {
@@ -400,14 +417,14 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
     void* const p = mi_late_alloc(request);
     return p != NULL ? p : mi_out_of_memory(size);
   }
-  _mi_deferred_tick();
+  mi_deferred_call(false);
   if (mi_unlikely(++theap->slow_calls >= (uint32_t)_mi_option_get(mi_option_generic_collect))) {
     theap->slow_calls = 0;
     _mi_theap_collect(theap, false);
   }
   void* p = mi_theap_try_alloc(theap, request);
   if (mi_unlikely(p == NULL)) {
-    _mi_deferred_free(true);
+    mi_deferred_call(true);
     p = mi_theap_try_after_collect(theap, request);
     if (p == NULL) {
       p = mi_theap_retry(theap, request);

@@ -12,6 +12,7 @@
 #include "src/heap/heap-stats.h"
 #include "src/heap/single.h"
 #include "src/heap/subproc.h"
+#include "src/heap/visit.h"
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
@@ -311,7 +312,16 @@ static void mi_page_release_with_heap(mi_page_t* page) {
   }
 }
 
-void _mi_heap_end_with_blocks(mi_heap_t* heap) {
+void _mi_heap_tell_loss(const mi_heap_loss_t* loss) {
+  if (loss->blocks > 0) {
+    _mi_memory_events_tell(MI_MEMORY_FREE, -(int64_t)loss->bytes, -(int64_t)loss->blocks, 0);
+  }
+}
+
+void _mi_heap_end_with_blocks(mi_heap_t* heap, mi_heap_loss_t* loss) {
+  if (_mi_memory_events_are_on()) {
+    _mi_visit_sum(heap, &loss->blocks, &loss->bytes);
+  }
   mi_heap_take_out(heap);
   // What the threads of a sub-process have freed waits with them, and may be of other heaps.
   for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->next_in_heap) {
@@ -339,11 +349,12 @@ static void mi_heap_end_as(mi_heap_t* heap, bool destroy) {
     _mi_log_warning("the main heap cannot be %s\n", what);
     return;
   }
+  mi_heap_loss_t loss = {0};
   _mi_heaps_lock();
   const bool exists = mi_heap_exists(heap);
   if (mi_likely(exists)) {
     if (destroy && heap->allow_destroy) {
-      _mi_heap_end_with_blocks(heap);
+      _mi_heap_end_with_blocks(heap, &loss);
     } else {
       _mi_heap_end_into(heap, heap->main);
     }
@@ -353,6 +364,7 @@ static void mi_heap_end_as(mi_heap_t* heap, bool destroy) {
     _mi_report(MI_VIOLATION_double_free, "pointer %p is a heap that has been deleted or destroyed, %s again", (void*)heap, what);
     return;
   }
+  _mi_heap_tell_loss(&loss);
   _mi_thread_disarm();
 }
 

@@ -18,26 +18,41 @@ mi_thread_local mi_tls_t _mi_tls;
 
 // A deadline that was set just now concerns all threads: any of them may make the next call after it. A theap is unlinked
 // before its thread's storage goes, and this lock keeps it linked.
-static void mi_threads_disarm(void) {
+static void mi_threads_disarm_locked(void) {
+  for (const mi_heap_t* main = _mi_heap_main(); main != NULL; main = main->next_main) {
+    for (mi_theap_t* theap = main->theaps; theap != NULL; theap = theap->next_in_heap) {
+      if (theap->tls != NULL) {
+        _mi_tls_disarm(theap->tls);
+      }
+    }
+  }
+}
+
+static void mi_threads_disarm_for_purge(void) {
   if (!_mi_heaps_try_lock()) {
     return;
   }
   if (mi_atomic_exchange_acq_rel(&_mi_arena_purge_is_news, false)) {
-    for (const mi_heap_t* main = _mi_heap_main(); main != NULL; main = main->next_main) {
-      for (mi_theap_t* theap = main->theaps; theap != NULL; theap = theap->next_in_heap) {
-        if (theap->tls != NULL) {
-          _mi_tls_disarm(theap->tls);
-        }
-      }
-    }
+    mi_threads_disarm_locked();
   }
   _mi_heaps_unlock();
+}
+
+void _mi_threads_disarm(void) {
+  const bool held = _mi_heaps_are_busy_here();
+  if (!held) {
+    _mi_heaps_lock();
+  }
+  mi_threads_disarm_locked();
+  if (!held) {
+    _mi_heaps_unlock();
+  }
 }
 
 void _mi_thread_disarm(void) {
   _mi_tls_disarm(&_mi_tls);
   if (mi_unlikely(mi_atomic_load_relaxed(&_mi_arena_purge_is_news))) {
-    mi_threads_disarm();
+    mi_threads_disarm_for_purge();
   }
 }
 

@@ -2,12 +2,14 @@
 // May include: base, sys, region, heap.
 // Called by: heap, alloc.
 // Invariants: a theap is touched by its thread only; a thread's fast paths are either armed (its own theap and id) or
-// disarmed (no request is small enough, and an id that owns nothing), and every slow path copes with both.
+// disarmed (no request is small enough, and an id that owns nothing), and every slow path copes with both. While memory
+// events are on none is armed.
 #pragma once
 
 #include "hardening/padding.h"
 #include "hardening/shuffle.h"
 #include "src/heap/page.h"
+#include "src/profile/memory-events.h"
 #include "src/sys/random.h"
 #include "src/sys/stats.h"
 
@@ -131,22 +133,29 @@ mi_inline bool _mi_thread_is_direct(size_t size) {
 
 mi_inline uintptr_t _mi_thread_tid(void) { return mi_atomic_load_relaxed(&_mi_tls.tid); }
 
-mi_inline void _mi_thread_arm(void) {
-  mi_theap_t* const chosen = mi_atomic_load_relaxed(&_mi_tls.chosen);
-  _mi_tls.theap = chosen != NULL ? chosen : _mi_tls.own;
-  mi_atomic_store_relaxed(&_mi_tls.direct_end, _mi_tls.theap == NULL ? 0 : MI_DIRECT_END - MI_HAS_ZERO_SIZE);
-  mi_atomic_store_relaxed(&_mi_tls.tid, _mi_tls.own_tid);
-}
-
 // Sends a thread's next malloc and free to the slow path.
 mi_inline void _mi_tls_disarm(mi_tls_t* tls) {
   mi_atomic_store_relaxed(&tls->direct_end, 0);
   mi_atomic_store_relaxed(&tls->tid, MI_TID_DISARMED);
 }
 
+mi_inline void _mi_thread_arm(void) {
+  mi_theap_t* const chosen = mi_atomic_load_relaxed(&_mi_tls.chosen);
+  _mi_tls.theap = chosen != NULL ? chosen : _mi_tls.own;
+  mi_atomic_store_relaxed(&_mi_tls.direct_end, _mi_tls.theap == NULL ? 0 : MI_DIRECT_END - MI_HAS_ZERO_SIZE);
+  mi_atomic_store_relaxed(&_mi_tls.tid, _mi_tls.own_tid);
+  // After the stores: whoever switches events on disarms all threads after that, and again a moment later.
+  if (_mi_memory_events_are_on()) {
+    _mi_tls_disarm(&_mi_tls);
+  }
+}
+
 // Sends this thread's next malloc and free to the slow path, which looks at the clock: how a purge that falls due while
 // a thread makes no slow call is still done by its next call.
 void _mi_thread_disarm(void);
+
+// The same for every thread.
+void _mi_threads_disarm(void);
 
 // This thread's theap of the main heap of its sub-process, made on first use. NULL: no memory, or the thread has been torn
 // down.
