@@ -184,6 +184,15 @@ static bool mi_page_is_better(mi_theap_t* theap, const mi_page_t* page, const mi
   return _mi_page_in_use(page) > _mi_page_in_use(best);
 }
 
+// Makes blocks available that were never used. False: there is no memory for them.
+static bool mi_page_extend(mi_page_t* page) {
+  if (mi_unlikely(!_mi_page_commit_next(page))) {
+    return false;
+  }
+  _mi_page_extend(page);
+  return true;
+}
+
 // The page of the queue to allocate from next, with a free block: one of the first few that have one, else one that can
 // be extended. Full pages are let go of, all but a few.
 static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
@@ -228,8 +237,7 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   }
   // An empty page may stay so while a page in use has room.
   if (extensible != NULL && (best == NULL || (_mi_page_in_use(best) == 0 && _mi_page_in_use(extensible) > 0))) {
-    best = extensible;
-    _mi_page_extend(best);
+    best = mi_page_extend(extensible) ? extensible : best;
   }
   if (best != NULL) {
     _mi_queue_move_front(theap, best);
@@ -251,15 +259,18 @@ static mi_page_t* mi_theap_next_page(mi_theap_t* theap, unsigned bin) {
     if (mi_page_has_free(page)) {
       return page;
     }
-    if (page->capacity < page->reserved) {
-      _mi_page_extend(page);
+    if (page->capacity < page->reserved && mi_page_extend(page)) {
       return page;
     }
   }
   page = _mi_page_new(theap, bin);
   if (page != NULL) {
     _mi_queue_push_front(theap, page);
-    _mi_page_extend(page);
+    if (mi_unlikely(!mi_page_extend(page))) {
+      _mi_queue_remove(theap, page);
+      _mi_page_release(page);
+      page = NULL;
+    }
   }
   return page;
 }

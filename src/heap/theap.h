@@ -94,7 +94,7 @@ extern mi_heap_t _mi_heap_main_instance;
 mi_inline mi_arena_source_t _mi_theap_source(const mi_theap_t* theap) {
   const mi_heap_t* const heap = theap == NULL ? &_mi_heap_main_instance : mi_atomic_load_relaxed(&theap->heap);
   // Relaxed: the heap may have ended, and another have its place; the page is then that one's which the theap has by then.
-  return (mi_arena_source_t){mi_atomic_load_relaxed(&heap->arena), mi_atomic_load_relaxed(&heap->numa_node)};
+  return (mi_arena_source_t){mi_atomic_load_relaxed(&heap->arena), mi_atomic_load_relaxed(&heap->numa_node), false};
 }
 
 typedef enum mi_thread_state_e {
