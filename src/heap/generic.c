@@ -356,19 +356,20 @@ static struct {
   mi_theap_t theap;
 } mi_late;
 
+// Aligned as any block of a class may have to be.
+static void* mi_late_try_single(mi_theap_t* theap, const mi_request_t* request) {
+  return mi_theap_try_single(theap, request->size, _mi_max(request->align, MI_SLICE_SIZE), request->zero);
+}
+
 static void* mi_late_alloc(const mi_request_t* request) {
   mi_theap_t* const theap = &mi_late.theap;
   if (mi_unlikely(_mi_lock_is_mine(&mi_late.lock)) && !_mi_lock_is_forking()) {
     // A report from in here has called a function of the program's, which allocates: the theap is in the middle of a call.
-    return mi_theap_try_single(NULL, request->size, request->align, request->zero);
+    return mi_late_try_single(NULL, request);
   }
   _mi_lock_acquire(&mi_late.lock);
   if (mi_atomic_load_relaxed(&theap->heap) == NULL) {
-    theap->tid = MI_TID_LATE;
-    for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
-      theap->direct[i] = &_mi_page_empty;
-    }
-    _mi_quarantine_begin(theap);
+    _mi_theap_begin(theap, MI_TID_LATE);
     mi_atomic_store_relaxed(&theap->heap, &_mi_heap_main_instance);
   }
   void* const p = mi_theap_try_alloc(theap, request);
@@ -424,8 +425,10 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
     return mi_out_of_memory(size);
   }
   _mi_theap_tick();
-  if (mi_unlikely(theap == NULL)) {
-    void* const p = mi_late_alloc(request);
+  if (mi_unlikely(theap == NULL || theap->tid == MI_TID_LATE)) {
+    void* const p = theap == NULL                      ? mi_late_alloc(request)
+        : mi_atomic_load_relaxed(&theap->heap) != NULL ? mi_late_try_single(theap, request)
+                                                       : NULL;
     return p != NULL ? p : mi_out_of_memory(size);
   }
   mi_deferred_call(false);

@@ -207,12 +207,13 @@ static void mi_heap_detach_theaps(mi_heap_t* heap, mi_heap_t* successor) {
     next = theap->next_in_heap;
     theap->prev_in_heap = NULL;
     theap->next_in_heap = NULL;
-    if (successor != NULL) {
-      mi_atomic_store_relaxed(&theap->heap_id, mi_atomic_load_relaxed(&successor->id));
-      _mi_heap_link_theap(successor, theap);
+    mi_heap_t* const next_heap = theap->tid == MI_TID_LATE ? _mi_heap_main() : successor;
+    if (next_heap != NULL) {
+      mi_atomic_store_relaxed(&theap->heap_id, mi_atomic_load_relaxed(&next_heap->id));
+      _mi_heap_link_theap(next_heap, theap);
     }
     // Release pairs with the acquire of the owner thread, which drops a theap without a heap unseen.
-    mi_atomic_store_release(&theap->heap, successor);
+    mi_atomic_store_release(&theap->heap, next_heap);
     mi_theap_is_no_default(theap);
     if (successor == NULL && theap->is_own) {
       mi_theap_forget_pages(theap);
@@ -491,7 +492,7 @@ static void mi_heap_fork_release(mi_heap_t* heap, bool in_child) {
 static bool mi_heap_forget_threads(mi_heap_t* heap) {
   bool others = false;
   for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->next_in_heap) {
-    if (theap->tls != &_mi_tls) {
+    if (theap->tls != &_mi_tls && theap->tid != MI_TID_LATE) {
       theap->tls = NULL;
       others = true;
     }

@@ -178,6 +178,11 @@ mi_theap_t* _mi_heap_theap(mi_heap_t* heap);
 // The same, but never made.
 mi_theap_t* _mi_theap_find(const mi_heap_t* heap);
 
+// What serves a heap that is bound to an arena where the calling thread can have no theap of it: each block gets a page of
+// its own there, or there is none. NULL: the heap is not bound, so the main heap may serve.
+mi_theap_t* _mi_heap_stand_in(mi_heap_t* heap);
+
+
 // Allocates when the inline paths could not. NULL, with errno ENOMEM, when there is no memory. `theap` may be NULL: then
 // the late theap of the main heap serves.
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero);
@@ -243,6 +248,9 @@ uintptr_t _mi_theap_next_tid(void);
 
 // Abandons the theap's pages, unlinks it from its heap, if that still exists, and gives it back.
 void _mi_theap_end(mi_theap_t* theap);
+
+// A theap without pages yet, of no heap.
+void _mi_theap_begin(mi_theap_t* theap, uintptr_t tid);
 
 // Queues (queue.c): all by the theap's thread.
 void _mi_queue_push_front(mi_theap_t* theap, mi_page_t* page);
