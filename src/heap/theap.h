@@ -182,7 +182,6 @@ mi_theap_t* _mi_theap_find(const mi_heap_t* heap);
 // its own there, or there is none. NULL: the heap is not bound, so the main heap may serve.
 mi_theap_t* _mi_heap_stand_in(mi_heap_t* heap);
 
-
 // Allocates when the inline paths could not. NULL, with errno ENOMEM, when there is no memory. `theap` may be NULL: then
 // the late theap of the main heap serves.
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero);
