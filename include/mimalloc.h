@@ -14,6 +14,7 @@
 #include "mimalloc/arena.h"
 #include "mimalloc/process.h"
 #include "mimalloc/option.h"
+#include "mimalloc/memory-events.h"
 #include "mimalloc/typed.h"
 #include "mimalloc/stl.h"
 

@@ -56,7 +56,7 @@ typedef enum mi_option_e {
   mi_option_page_max_candidates = 37,              // so many pages are compared when one to allocate from is looked for
   mi_option_max_vabits = 38,                       // addresses have at most so many bits; 0 as the system says; read at start
   mi_option_pagemap_commit = 39,                   // commit the page map many entries at a time
-  mi_option_page_commit_on_demand = 40,            // no effect
+  mi_option_page_commit_on_demand = 40,            // commit pages of large blocks as they are used, where memory is charged
   mi_option_page_max_reclaim = 41,                 // take over one's own pages up to so many of a size class; -1 no limit
   mi_option_page_cross_thread_max_reclaim = 42,    // take over others' pages up to so many of a size class
   mi_option_allow_thp = 43,                        // let the system use transparent huge pages

@@ -40,7 +40,8 @@ mi_decl_export void mi_process_done(void) mi_attr_noexcept;
 mi_decl_export void mi_thread_init(void) mi_attr_noexcept;
 
 // mi_thread_done gives up what the calling thread owns; it happens by itself when a thread ends. A thread that
-// allocates afterwards is served, slowly and from the main heap, until mi_thread_init sets it up again.
+// allocates afterwards is served, slowly and from the main heap, until mi_thread_init sets it up again; from a heap that is
+// bound to an arena it gets whole slices of that arena, or NULL.
 mi_decl_export void mi_thread_done(void) mi_attr_noexcept;
 
 // mi_thread_set_in_threadpool tells that the calling thread is one of a pool, which works on blocks of other threads: from

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "src/alloc/alloc.h"
+#include "src/alloc/told.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 #include "src/sys/report.h"
@@ -38,7 +39,7 @@ static void* mi_alloc_with_offset(mi_theap_t* theap, size_t size, size_t align, 
   return (void*)address;
 }
 
-void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero) {
+mi_inline void* mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero) {
   if (mi_unlikely(!_mi_is_power_of_two(align))) {
     return mi_fail(EINVAL);
   }
@@ -64,4 +65,16 @@ void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t off
     return MI_HAS_PADDING ? _mi_theap_alloc_in_room(theap, size, rounded, zero) : _mi_theap_alloc(theap, rounded, zero);
   }
   return _mi_theap_alloc_single(theap != NULL ? theap : _mi_theap_default(), size, align, zero);
+}
+
+static mi_noinline void* mi_alloc_aligned_told(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero) {
+  _mi_memory_events_mute();
+  void* const p = mi_alloc_aligned(theap, size, align, offset, zero);
+  _mi_memory_events_unmute();
+  return _mi_told(p, size);
+}
+
+void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero) {
+  return _mi_memory_events_are_on() ? mi_alloc_aligned_told(theap, size, align, offset, zero)
+                                    : mi_alloc_aligned(theap, size, align, offset, zero);
 }

@@ -5,8 +5,10 @@
 #include <errno.h>
 
 #include "src/alloc/alloc.h"
+#include "src/alloc/told.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
+#include "src/profile/unwrapped.h"
 #include "src/prim/prim.h"
 #include "src/sys/report.h"
 
@@ -60,6 +62,9 @@ static void mi_report_no_page(const void* p, const char* what) {
   } else if (_mi_arena_of(p) != NULL) {
     _mi_report(MI_VIOLATION_invalid_free, "pointer %p is in unused memory of this allocator (thread %zu), %s", p, thread,
                what == NULL ? "freed" : what);
+  } else if (_mi_unwrapped_is(p)) {
+    _mi_report(MI_VIOLATION_foreign_free, "pointer %p is a block of mi_unwrapped_malloc, which other functions do not take (thread %zu), %s",
+               p, thread, what == NULL ? "freed" : what);
   } else {
     _mi_report(MI_VIOLATION_foreign_free, "pointer %p is not from this allocator (thread %zu), %s", p, thread,
                what == NULL ? "freed" : what);
@@ -120,7 +125,7 @@ void _mi_free_nowhere(void* p) {
   }
 }
 
-void _mi_free_slow(void* p, mi_page_t* page) {
+mi_inline void mi_free_slow(void* p, mi_page_t* page) {
   if (mi_unlikely(_mi_page_is_none(page))) {
     _mi_free_nowhere(p);
     return;
@@ -152,6 +157,23 @@ void _mi_free_slow(void* p, mi_page_t* page) {
     return;
   }
   mi_free_other(page, p);
+}
+
+static mi_noinline void mi_free_told(void* p, mi_page_t* page) {
+  const bool is_live = !_mi_page_is_none(page) && _mi_page_is_live(page, p);
+  const size_t size = is_live ? _mi_told_size(page, p) : 0;
+  mi_free_slow(p, page);
+  if (is_live) {
+    _mi_memory_events_tell(MI_MEMORY_FREE, -(int64_t)size, -1, 0);
+  }
+}
+
+void _mi_free_slow(void* p, mi_page_t* page) {
+  if (_mi_memory_events_are_on()) {
+    mi_free_told(p, page);
+  } else {
+    mi_free_slow(p, page);
+  }
 }
 
 // Queries

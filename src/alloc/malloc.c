@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/alloc/alloc.h"
+#include "src/alloc/told.h"
 
 // A block of `room` bytes from the theap's own queue, for a request of `size`.
 mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, size_t room, bool zero, mi_family_t family) {
@@ -44,7 +45,7 @@ void* _mi_alloc_slow(size_t size) {
       return p;
     }
   }
-  return _mi_theap_alloc_slow(_mi_theap_default(), size, false);
+  return _mi_told(_mi_theap_alloc_slow(_mi_theap_default(), size, false), size);
 }
 
 void* _mi_alloc_slow_as(size_t size, bool zero, mi_family_t family) {
@@ -55,7 +56,8 @@ void* _mi_alloc_slow_as(size_t size, bool zero, mi_family_t family) {
       return p;
     }
   }
-  return _mi_origin_mark(_mi_theap_alloc_slow_as(_mi_theap_default(), size, zero, (uint8_t)family), family, 1);
+  void* const p = _mi_origin_mark(_mi_theap_alloc_slow_as(_mi_theap_default(), size, zero, (uint8_t)family), family, 1);
+  return _mi_told(p, size);
 }
 
 void* _mi_alloc_listed(size_t size, bool zero, mi_family_t family) {
@@ -89,20 +91,20 @@ void* _mi_alloc_zero_slow(size_t size) {
       return p;
     }
   }
-  return _mi_theap_alloc_slow(_mi_theap_default(), size, true);
+  return _mi_told(_mi_theap_alloc_slow(_mi_theap_default(), size, true), size);
 }
 
 void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero) {
   if (theap == NULL) {
     return zero ? _mi_alloc_zero(size) : _mi_alloc(size);
   }
-  if (_mi_block_is_plain(size, MI_LARGE_BLOCK_MAX)) {
+  if (_mi_block_is_plain(size, MI_LARGE_BLOCK_MAX) && !_mi_memory_events_are_on()) {
     void* const p = mi_theap_pop_queue(theap, size, size + MI_BLOCK_EXTRA, zero);
     if (mi_likely(p != NULL)) {
       return p;
     }
   }
-  return _mi_theap_alloc_slow(theap, size, zero);
+  return _mi_told(_mi_theap_alloc_slow(theap, size, zero), size);
 }
 
 void* _mi_theap_alloc_in_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/alloc/alloc.h"
+#include "src/alloc/told.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 
@@ -83,7 +84,8 @@ static size_t mi_realloc_room(size_t old_usable, size_t newsize) {
 // Copies to a new block, or moves OS pages where that is cheaper. NULL: the old block is as it was.
 static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t newsize, size_t align, size_t offset,
                              size_t old_usable, bool zero) {
-  if (_mi_page_is_single(page) && align <= MI_SLICE_SIZE && offset == 0 && newsize > old_usable &&
+  const bool anywhere = theap == NULL || _mi_theap_source(theap).only == NULL;
+  if (anywhere && _mi_page_is_single(page) && align <= MI_SLICE_SIZE && offset == 0 && newsize > old_usable &&
       newsize <= MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE) {
     const size_t old_capacity = page->block_size;
     mi_page_t* const larger = _mi_single_move(page, newsize);
@@ -131,7 +133,7 @@ static void* mi_realloc_nothing(mi_theap_t* theap, void* p, size_t newsize, size
   return fresh;
 }
 
-void* _mi_realloc_aligned(mi_theap_t* theap, void* p, size_t newsize, size_t align, size_t offset, bool zero) {
+static void* mi_realloc_any(mi_theap_t* theap, void* p, size_t newsize, size_t align, size_t offset, bool zero) {
   if (p == NULL) {
     return _mi_alloc_aligned(theap, newsize, align, offset, zero);
   }
@@ -166,11 +168,7 @@ void* _mi_realloc_aligned(mi_theap_t* theap, void* p, size_t newsize, size_t ali
   return mi_realloc_move(theap, page, p, newsize, align, offset, old_usable, zero);
 }
 
-void* _mi_realloc(mi_theap_t* theap, void* p, size_t newsize, bool zero) {
-  return _mi_realloc_aligned(theap, p, newsize, 1, 0, zero);
-}
-
-void* _mi_expand(void* p, size_t newsize) {
+static void* mi_expand_in_place(void* p, size_t newsize) {
   if (p == NULL) {
     return NULL;
   }
@@ -191,4 +189,51 @@ void* _mi_expand(void* p, size_t newsize) {
   size_t usable = old_usable;
   bool is_zero;
   return mi_realloc_in_place(page, newsize, &usable, &is_zero) ? p : NULL;
+}
+
+// Either of them, with what it is asked.
+typedef struct mi_realloc_request_s {
+  mi_theap_t* theap;
+  size_t newsize;
+  size_t align;
+  size_t offset;
+  bool zero;
+  bool in_place;
+} mi_realloc_request_t;
+
+// A block is resized, and told to be so once, whatever it takes.
+static mi_noinline void* mi_realloc_told(void* p, mi_realloc_request_t request) {
+  const mi_page_t* page = _mi_page_map_find(p);
+  const bool is_live = page != NULL && _mi_page_is_live(page, p);
+  const size_t before = is_live ? _mi_told_size(page, p) : 0;
+  _mi_memory_events_mute();
+  void* const q = request.in_place
+      ? mi_expand_in_place(p, request.newsize)
+      : mi_realloc_any(request.theap, p, request.newsize, request.align, request.offset, request.zero);
+  _mi_memory_events_unmute();
+  page = q == NULL ? NULL : _mi_page_map_find(q);
+  if (page != NULL) {
+    const size_t after = _mi_told_size(page, q);
+    _mi_memory_events_tell(MI_MEMORY_RESIZE, (int64_t)after - (int64_t)before, 0, request.newsize);
+  }
+  return q;
+}
+
+void* _mi_realloc_aligned(mi_theap_t* theap, void* p, size_t newsize, size_t align, size_t offset, bool zero) {
+  if (_mi_memory_events_are_on() && p != NULL) {
+    const mi_realloc_request_t request = {theap, newsize, align, offset, zero, false};
+    return mi_realloc_told(p, request);
+  }
+  return mi_realloc_any(theap, p, newsize, align, offset, zero);
+}
+
+void* _mi_realloc(mi_theap_t* theap, void* p, size_t newsize, bool zero) {
+  return _mi_realloc_aligned(theap, p, newsize, 1, 0, zero);
+}
+
+void* _mi_expand(void* p, size_t newsize) {
+  if (_mi_memory_events_are_on() && p != NULL) {
+    return mi_realloc_told(p, (mi_realloc_request_t){.newsize = newsize, .in_place = true});
+  }
+  return mi_expand_in_place(p, newsize);
 }

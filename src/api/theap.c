@@ -8,7 +8,7 @@
 // Another thread's theap stands for ours of the same heap. One without a heap is not to be used any more.
 static mi_noinline mi_theap_t* mi_theap_of_other(const mi_theap_t* theap) {
   mi_heap_t* const heap = theap == NULL ? NULL : mi_atomic_load_relaxed(&theap->heap);
-  return heap == NULL ? _mi_theap_default() : _mi_heap_theap(heap);
+  return heap == NULL ? _mi_theap_default() : _mi_api_theap(heap);
 }
 
 mi_inline mi_theap_t* mi_theap_mine(mi_theap_t* theap) {
@@ -29,7 +29,8 @@ mi_theap_t* mi_theap_get_default(void) { return _mi_theap_default(); }
 mi_theap_t* mi_theap_set_default(mi_theap_t* theap) {
   mi_theap_t* const before = _mi_theap_default();
   mi_theap_t* const chosen = theap == NULL ? _mi_theap_own() : mi_theap_mine(theap);
-  if (mi_likely(chosen != NULL)) {
+  // Not what only stands in for one.
+  if (mi_likely(chosen != NULL && chosen->tls == &_mi_tls)) {
     _mi_theap_choose_default(chosen);
   }
   return before;

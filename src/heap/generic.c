@@ -197,6 +197,15 @@ static bool mi_page_is_better(mi_theap_t* theap, const mi_page_t* page, const mi
   return _mi_page_in_use(page) > _mi_page_in_use(best);
 }
 
+// Makes blocks available that were never used. False: there is no memory for them.
+static bool mi_page_extend(mi_page_t* page) {
+  if (mi_unlikely(!_mi_page_commit_next(page))) {
+    return false;
+  }
+  _mi_page_extend(page);
+  return true;
+}
+
 // Whether a page has enough free blocks to be chosen for them: it would be used up at once, and the next call search again.
 static bool mi_page_is_worth_it(const mi_page_t* page) {
   const size_t enough = _mi_max(_mi_min(MI_FREE_BLOCKS_ENOUGH, page->reserved / MI_FREE_SHARE_ENOUGH), 1);
@@ -258,8 +267,7 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   }
   // An empty page may stay so while a page in use has room.
   if (extensible != NULL && (best == NULL || (_mi_page_in_use(best) == 0 && _mi_page_in_use(extensible) > 0))) {
-    best = extensible;
-    _mi_page_extend(best);
+    best = mi_page_extend(extensible) ? extensible : best;
   }
   best = best != NULL ? best : scarce;
   if (best != NULL) {
@@ -282,15 +290,18 @@ static mi_page_t* mi_theap_next_page(mi_theap_t* theap, unsigned bin) {
     if (mi_page_has_free(page)) {
       return page;
     }
-    if (page->capacity < page->reserved) {
-      _mi_page_extend(page);
+    if (page->capacity < page->reserved && mi_page_extend(page)) {
       return page;
     }
   }
   page = _mi_page_new(theap, bin);
   if (page != NULL) {
     _mi_queue_push_front(theap, page);
-    _mi_page_extend(page);
+    if (mi_unlikely(!mi_page_extend(page))) {
+      _mi_queue_remove(theap, page);
+      _mi_page_release(page);
+      page = NULL;
+    }
   }
   return page;
 }
@@ -377,20 +388,21 @@ static struct {
   mi_theap_t theap;
 } mi_late;
 
+// Aligned as any block of a class may have to be.
+static void* mi_late_try_single(mi_theap_t* theap, const mi_request_t* request) {
+  return mi_theap_try_single(theap, request->size, _mi_max(request->align, MI_SLICE_SIZE), request->zero);
+}
+
 static void* mi_late_alloc(const mi_request_t* request) {
   mi_theap_t* const theap = &mi_late.theap;
   if (mi_unlikely(_mi_lock_is_mine(&mi_late.lock)) && !_mi_lock_is_forking()) {
     // A signal handler has interrupted this thread in here, and allocates: the theap is in the middle of a call.
-    return mi_theap_try_single(NULL, request->size, request->align, request->zero);
+    return mi_late_try_single(NULL, request);
   }
   _mi_lock_acquire(&mi_late.lock);
   _mi_report_hold(&mi_late.held);
   if (mi_atomic_load_relaxed(&theap->heap) == NULL) {
-    theap->tid = MI_TID_LATE;
-    for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
-      theap->direct[i] = &_mi_page_empty;
-    }
-    _mi_quarantine_begin(theap);
+    _mi_theap_begin(theap, MI_TID_LATE);
     mi_atomic_store_relaxed(&theap->heap, &_mi_heap_main_instance);
   }
   void* const p = mi_theap_try_alloc(theap, request);
@@ -423,24 +435,43 @@ static void* mi_theap_retry(mi_theap_t* theap, const mi_request_t* request) {
   return p;
 }
 
+// What the program's function for deferred frees does is no part of the call that leads to it.
+static void mi_deferred_part(bool force) {
+  if (force) {
+    _mi_deferred_free(true);
+  } else {
+    _mi_deferred_tick();
+  }
+}
+
+mi_inline void mi_deferred_call(bool force) {
+  if (_mi_memory_events_are_on()) {
+    _mi_memory_events_aside(&mi_deferred_part, force);
+  } else {
+    mi_deferred_part(force);
+  }
+}
+
 static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) {
   const size_t size = request->size;
   if (mi_unlikely(size > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE || request->align > MI_ALLOC_SIZE_MAX - size)) {
     return mi_out_of_memory(size);
   }
   _mi_theap_tick();
-  if (mi_unlikely(theap == NULL)) {
-    void* const p = mi_late_alloc(request);
+  if (mi_unlikely(theap == NULL || theap->tid == MI_TID_LATE)) {
+    void* const p = theap == NULL                      ? mi_late_alloc(request)
+        : mi_atomic_load_relaxed(&theap->heap) != NULL ? mi_late_try_single(theap, request)
+                                                       : NULL;
     return p != NULL ? p : mi_out_of_memory(size);
   }
-  _mi_deferred_tick();
+  mi_deferred_call(false);
   if (mi_unlikely(++theap->slow_calls >= (uint32_t)_mi_option_get(mi_option_generic_collect))) {
     theap->slow_calls = 0;
     _mi_theap_collect(theap, false);
   }
   void* p = mi_theap_try_alloc(theap, request);
   if (mi_unlikely(p == NULL)) {
-    _mi_deferred_free(true);
+    mi_deferred_call(true);
     p = mi_theap_try_after_collect(theap, request);
     if (p == NULL) {
       p = mi_theap_retry(theap, request);

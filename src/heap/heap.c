@@ -12,6 +12,7 @@
 #include "src/heap/heap-stats.h"
 #include "src/heap/single.h"
 #include "src/heap/subproc.h"
+#include "src/heap/visit.h"
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
@@ -216,12 +217,13 @@ static void mi_heap_detach_theaps(mi_heap_t* heap, mi_heap_t* successor) {
     next = theap->next_in_heap;
     theap->prev_in_heap = NULL;
     theap->next_in_heap = NULL;
-    if (successor != NULL) {
-      mi_atomic_store_relaxed(&theap->heap_id, mi_atomic_load_relaxed(&successor->id));
-      _mi_heap_link_theap(successor, theap);
+    mi_heap_t* const next_heap = theap->tid == MI_TID_LATE ? _mi_heap_main() : successor;
+    if (next_heap != NULL) {
+      mi_atomic_store_relaxed(&theap->heap_id, mi_atomic_load_relaxed(&next_heap->id));
+      _mi_heap_link_theap(next_heap, theap);
     }
     // Release pairs with the acquire of the owner thread, which drops a theap without a heap unseen.
-    mi_atomic_store_release(&theap->heap, successor);
+    mi_atomic_store_release(&theap->heap, next_heap);
     mi_theap_is_no_default(theap);
     if (successor == NULL && theap->is_own) {
       mi_theap_forget_pages(theap);
@@ -321,7 +323,16 @@ static void mi_page_release_with_heap(mi_page_t* page) {
   }
 }
 
-void _mi_heap_end_with_blocks(mi_heap_t* heap) {
+void _mi_heap_tell_loss(const mi_heap_loss_t* loss) {
+  if (loss->blocks > 0) {
+    _mi_memory_events_tell(MI_MEMORY_FREE, -(int64_t)loss->bytes, -(int64_t)loss->blocks, 0);
+  }
+}
+
+void _mi_heap_end_with_blocks(mi_heap_t* heap, mi_heap_loss_t* loss) {
+  if (_mi_memory_events_are_on()) {
+    _mi_visit_sum(heap, &loss->blocks, &loss->bytes);
+  }
   mi_heap_take_out(heap);
   // What the threads of a sub-process have freed waits with them, and may be of other heaps.
   for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->next_in_heap) {
@@ -349,11 +360,12 @@ static void mi_heap_end_as(mi_heap_t* heap, bool destroy) {
     _mi_log_warning("the main heap cannot be %s\n", what);
     return;
   }
+  mi_heap_loss_t loss = {0};
   _mi_heaps_lock();
   const bool exists = mi_heap_exists(heap);
   if (mi_likely(exists)) {
     if (destroy && heap->allow_destroy) {
-      _mi_heap_end_with_blocks(heap);
+      _mi_heap_end_with_blocks(heap, &loss);
     } else {
       _mi_heap_end_into(heap, heap->main);
     }
@@ -363,6 +375,7 @@ static void mi_heap_end_as(mi_heap_t* heap, bool destroy) {
     _mi_report(MI_VIOLATION_double_free, "pointer %p is a heap that has been deleted or destroyed, %s again", (void*)heap, what);
     return;
   }
+  _mi_heap_tell_loss(&loss);
   _mi_thread_disarm();
 }
 
@@ -489,7 +502,7 @@ static void mi_heap_fork_release(mi_heap_t* heap, bool in_child) {
 static bool mi_heap_forget_threads(mi_heap_t* heap) {
   bool others = false;
   for (mi_theap_t* theap = heap->theaps; theap != NULL; theap = theap->next_in_heap) {
-    if (theap->tls != &_mi_tls) {
+    if (theap->tls != &_mi_tls && theap->tid != MI_TID_LATE) {
       theap->tls = NULL;
       others = true;
     }

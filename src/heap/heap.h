@@ -38,8 +38,15 @@ mi_heap_t* _mi_heaps_first(void);
 // Ends a heap, also one that is the main heap of a sub-process; what it has goes to `main`. The heaps' lock is held.
 void _mi_heap_end_into(mi_heap_t* heap, mi_heap_t* main);
 
-// The same with all its blocks. No thread is in a call that uses them.
-void _mi_heap_end_with_blocks(mi_heap_t* heap);
+// What went with heaps, if memory events are on; to be told when no lock is held.
+typedef struct mi_heap_loss_s {
+  size_t blocks;
+  size_t bytes;
+} mi_heap_loss_t;
+
+// The same with all its blocks, which are added to the loss. No thread is in a call that uses them.
+void _mi_heap_end_with_blocks(mi_heap_t* heap, mi_heap_loss_t* loss);
+void _mi_heap_tell_loss(const mi_heap_loss_t* loss);
 
 // The end of the process: unmaps every arena, with all blocks, if there never was another thread. Or of the library alone
 // (`unloaded`): other threads can call it no more, so all there is goes, unless a block is still in use. False: it did

@@ -15,7 +15,11 @@
 #include "src/heap/theap.h"
 #include "src/region/arena-guard.h"
 #include "src/region/arena-quarantine.h"
+#include "src/sys/options.h"
 #include "src/sys/report.h"
+
+// At least so many bytes are committed ahead of an extension, which lists no more unless a single block is larger.
+enum { MI_COMMIT_NEXT_MIN = 16 * MI_KIB };
 
 // No block lies as far before its start as NULL does.
 mi_page_t _mi_page_empty = {.start = (uint8_t*)MI_SLICE_SIZE, .block_size = MI_BLOCK_ALIGN, .granule_shift = 4};
@@ -206,11 +210,29 @@ static bool mi_page_publish(mi_page_t* page, const mi_theap_t* theap) {
   return true;
 }
 
+bool _mi_page_commit_next(const mi_page_t* page) {
+  if (mi_likely(!page->arena->commit_lazily)) {
+    return true;
+  }
+  // In a random order the next blocks may lie anywhere, and the page was committed as a whole.
+  const size_t from = page->capacity * page->block_size;
+  const size_t to = _mi_min(from + _mi_max(page->block_size, MI_COMMIT_NEXT_MIN), page->slice_count * MI_SLICE_SIZE);
+  const size_t first = from >> MI_SLICE_SHIFT;
+  return MI_HAS_RANDOM_ORDER ||
+      _mi_arena_commit(page->arena, page->slice_index + first, _mi_div_up(to, MI_SLICE_SIZE) - first);
+}
+
 mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   const size_t slices = _mi_bin_page_slices(bin);
-  const mi_arena_source_t source = _mi_theap_source(theap);
+  mi_arena_source_t source = _mi_theap_source(theap);
+  source.piecemeal = !MI_HAS_RANDOM_ORDER && slices > 1 && _mi_option_is_enabled(mi_option_page_commit_on_demand);
   mi_run_t run;
   if (!_mi_arena_claim_from(&source, slices, 0, MI_SLICE_SIZE, false, &run)) {
+    return NULL;
+  }
+  // The guard behind the blocks is one of committed memory.
+  if (MI_HAS_GUARD_PAGES && source.piecemeal && !_mi_arena_commit(run.arena, run.index + slices - 1, 1)) {
+    _mi_arena_release(run.arena, run.index, slices, false);
     return NULL;
   }
   mi_page_t* const page = mi_page_claim_meta(&run, true);

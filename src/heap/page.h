@@ -275,8 +275,11 @@ void _mi_page_check_free(mi_page_t* page);
 // Makes freed blocks available in page->free, which is empty: what was freed here, else what others freed.
 bool _mi_page_refill_freed(mi_page_t* page);
 
-// Makes blocks available in page->free, which is empty, that were never used; there are some.
+// Makes blocks available in page->free, which is empty, that were never used; there are some. Their memory is committed.
 void _mi_page_extend(mi_page_t* page);
+
+// Commits what the next extension may list, where pages are committed piecemeal. False: there is no memory.
+bool _mi_page_commit_next(const mi_page_t* page);
 
 // A new page, whose size of blocks is known: nothing of it is listed.
 void _mi_page_order_init(mi_page_t* page);

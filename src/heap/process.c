@@ -2,7 +2,7 @@
 // May include: base, prim, sys, region, heap.
 // Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
 // Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
-// in which they may nest: late theap, heaps, heap, zero sizes, singles, arenas, purge, page map, metadata, random, configuration.
+// in which they may nest: late theap, heaps, heap, zero sizes, singles, unwrapped, arenas, purge, page map, metadata, random, configuration.
 #include "src/heap/process.h"
 
 #include "src/heap/block.h"
@@ -12,6 +12,7 @@
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
+#include "src/profile/unwrapped.h"
 #include "src/region/arena-program.h"
 #include "src/region/arena-quarantine.h"
 #include "src/region/meta.h"
@@ -41,6 +42,7 @@ static void mi_fork_prepare(void) {
   _mi_heaps_fork_prepare();
   _mi_zero_size_fork_prepare();
   _mi_singles_fork_prepare();
+  _mi_unwrapped_fork_prepare();
   _mi_arenas_fork_prepare();
   _mi_page_map_fork_prepare();
   _mi_meta_fork_prepare();
@@ -56,6 +58,7 @@ static bool mi_fork_release(bool in_child) {
   _mi_meta_fork_release(in_child);
   _mi_page_map_fork_release(in_child);
   _mi_arenas_fork_release(in_child);
+  _mi_unwrapped_fork_release(in_child);
   _mi_singles_fork_release(in_child);
   _mi_zero_size_fork_release(in_child);
   const bool left_behind = _mi_heaps_fork_release(in_child);
@@ -104,6 +107,7 @@ bool _mi_process_init(void) {
   if (!mi_atomic_load_relaxed(&mi_is_initialised)) {
     _mi_os_init();
     _mi_options_load();
+    (void)_mi_memory_events_start();
     mi_limit_address_bits();
     _mi_tls.os_tid = _mi_prim_os_thread_id();
     if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE || MI_HAS_RANDOM_LARGE || MI_HAS_LARGE_QUARANTINE ||
@@ -274,6 +278,9 @@ __attribute__((constructor(101))) static void mi_process_load(void) {
   const bool is_ready = _mi_process_init();
   // The environment may not have been readable at the first allocation.
   _mi_options_load();
+  if (_mi_memory_events_start()) {
+    _mi_threads_disarm();
+  }
   if (is_ready) {
     _mi_arenas_start();
   }

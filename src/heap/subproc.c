@@ -81,20 +81,20 @@ static size_t mi_subproc_live_blocks(mi_heap_t* main) {
 
 // Without its blocks there are none, but a free by another thread may be about to give a page back: pages go to the main
 // sub-process and stay valid.
-static void mi_subproc_end_heap(mi_heap_t* heap, bool with_blocks) {
+static void mi_subproc_end_heap(mi_heap_t* heap, bool with_blocks, mi_heap_loss_t* loss) {
   if (with_blocks) {
-    _mi_heap_end_with_blocks(heap);
+    _mi_heap_end_with_blocks(heap, loss);
   } else {
     _mi_heap_end_into(heap, _mi_heap_main());
   }
 }
 
-static void mi_subproc_end_heaps(mi_heap_t* main, bool with_blocks) {
+static void mi_subproc_end_heaps(mi_heap_t* main, bool with_blocks, mi_heap_loss_t* loss) {
   mi_heap_t* next;
   for (mi_heap_t* heap = _mi_heaps_first(); heap != NULL; heap = next) {
     next = heap->next;
     if (heap->main == main) {
-      mi_subproc_end_heap(heap, with_blocks);
+      mi_subproc_end_heap(heap, with_blocks, loss);
     }
   }
   mi_heap_t* before = _mi_heap_main();
@@ -102,7 +102,7 @@ static void mi_subproc_end_heaps(mi_heap_t* main, bool with_blocks) {
     before = before->next_main;
   }
   before->next_main = main->next_main;
-  mi_subproc_end_heap(main, with_blocks);
+  mi_subproc_end_heap(main, with_blocks, loss);
 }
 
 // What this thread has freed and still holds back is no live block. Other threads' is, until they collect.
@@ -116,15 +116,17 @@ void _mi_subproc_end(uintptr_t id, bool with_blocks) {
   if (!with_blocks) {
     _mi_thread_each_theap(&mi_subproc_flush);
   }
+  mi_heap_loss_t loss = {0};
   _mi_heaps_lock();
   mi_heap_t* const main = _mi_subproc_find(id);
   const bool may_end = main != NULL && main != _mi_heap_main();
   const size_t threads = may_end && !with_blocks ? mi_subproc_threads(main) : 0;
   const size_t blocks = may_end && !with_blocks && threads == 0 ? mi_subproc_live_blocks(main) : 0;
   if (may_end && threads == 0 && blocks == 0) {
-    mi_subproc_end_heaps(main, with_blocks);
+    mi_subproc_end_heaps(main, with_blocks, &loss);
   }
   _mi_heaps_unlock();
+  _mi_heap_tell_loss(&loss);
   if (!may_end) {
     _mi_log_warning("sub-process %zu cannot be %s: %s\n", (size_t)id, what, main == NULL ? "there is none" : "it is the main one");
   } else if (threads != 0 || blocks != 0) {

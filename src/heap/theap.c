@@ -18,31 +18,54 @@ mi_thread_local mi_tls_t _mi_tls;
 
 // A deadline that was set just now concerns all threads: any of them may make the next call after it. A theap is unlinked
 // before its thread's storage goes, and this lock keeps it linked.
-static void mi_threads_disarm(void) {
+static void mi_threads_disarm_locked(void) {
+  for (const mi_heap_t* main = _mi_heap_main(); main != NULL; main = main->next_main) {
+    for (mi_theap_t* theap = main->theaps; theap != NULL; theap = theap->next_in_heap) {
+      if (theap->tls != NULL) {
+        _mi_tls_disarm(theap->tls);
+      }
+    }
+  }
+}
+
+static void mi_threads_disarm_for_purge(void) {
   if (!_mi_heaps_try_lock()) {
     return;
   }
   if (mi_atomic_exchange_acq_rel(&_mi_arena_purge_is_news, false)) {
-    for (const mi_heap_t* main = _mi_heap_main(); main != NULL; main = main->next_main) {
-      for (mi_theap_t* theap = main->theaps; theap != NULL; theap = theap->next_in_heap) {
-        if (theap->tls != NULL) {
-          _mi_tls_disarm(theap->tls);
-        }
-      }
-    }
+    mi_threads_disarm_locked();
   }
   _mi_heaps_unlock();
+}
+
+void _mi_threads_disarm(void) {
+  const bool held = _mi_heaps_are_busy_here();
+  if (!held) {
+    _mi_heaps_lock();
+  }
+  mi_threads_disarm_locked();
+  if (!held) {
+    _mi_heaps_unlock();
+  }
 }
 
 void _mi_thread_disarm(void) {
   _mi_tls_disarm(&_mi_tls);
   if (mi_unlikely(mi_atomic_load_relaxed(&_mi_arena_purge_is_news))) {
-    mi_threads_disarm();
+    mi_threads_disarm_for_purge();
   }
 }
 
 // Thread ids are not used twice, so a page can never be taken for that of a thread long gone.
 static _Atomic(uintptr_t) mi_next_tid = MI_TID_FIRST;
+
+void _mi_theap_begin(mi_theap_t* theap, uintptr_t tid) {
+  theap->tid = tid;
+  for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
+    theap->direct[i] = &_mi_page_empty;
+  }
+  _mi_quarantine_begin(theap);
+}
 
 // NULL, and *ended set: the heap has ended. Else there is no memory.
 static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid, bool is_own, bool* ended) {
@@ -54,11 +77,7 @@ static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid, bool is_own, boo
   if (theap == NULL) {
     return NULL;
   }
-  for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
-    theap->direct[i] = &_mi_page_empty;
-  }
-  _mi_quarantine_begin(theap);
-  theap->tid = tid;
+  _mi_theap_begin(theap, tid);
   theap->tls = &_mi_tls;
   theap->is_own = is_own;
   _mi_heaps_lock();
@@ -256,6 +275,61 @@ mi_theap_t* _mi_heap_theap(mi_heap_t* heap) {
     return own;
   }
   return theap;
+}
+
+// Stand-ins: theaps of no thread that never have a page. They stay; those whose heaps have ended are the main heap's, for the
+// next heap that needs one.
+
+static mi_theap_t* mi_stand_in_of(const mi_heap_t* heap) {
+  mi_theap_t* theap = heap->theaps;
+  while (theap != NULL && theap->tid != MI_TID_LATE) {
+    theap = theap->next_in_heap;
+  }
+  return theap;
+}
+
+static mi_theap_t* mi_stand_in_new(void) {
+  static mi_tls_t nobody;
+  mi_theap_t* theap = mi_stand_in_of(_mi_heap_main());
+  if (theap != NULL) {
+    _mi_heap_unlink_theap(_mi_heap_main(), theap);
+    return theap;
+  }
+  theap = _mi_meta_zalloc(sizeof(*theap));
+  if (theap != NULL) {
+    _mi_theap_begin(theap, MI_TID_LATE);
+    theap->tls = &nobody;
+  }
+  return theap;
+}
+
+mi_theap_t* _mi_heap_stand_in(mi_heap_t* heap) {
+  // Of no heap: there is never memory.
+  static mi_theap_t none;
+  if (mi_atomic_load_relaxed(&heap->arena) == NULL) {
+    return NULL;
+  }
+  const bool held = _mi_heaps_are_busy_here();
+  if (!held) {
+    _mi_heaps_lock();
+  }
+  mi_theap_t* theap = mi_stand_in_of(heap);
+  if (theap == NULL && mi_atomic_load_relaxed(&heap->id) != 0) {
+    theap = mi_stand_in_new();
+    if (theap != NULL) {
+      theap->prev_in_heap = NULL;
+      mi_atomic_store_relaxed(&theap->heap_id, mi_atomic_load_relaxed(&heap->id));
+      mi_atomic_store_relaxed(&theap->heap, heap);
+      _mi_heap_link_theap(heap, theap);
+    }
+  }
+  if (theap == NULL && none.tid == 0) {
+    _mi_theap_begin(&none, MI_TID_LATE);
+  }
+  if (!held) {
+    _mi_heaps_unlock();
+  }
+  return theap != NULL ? theap : &none;
 }
 
 void _mi_thread_each_theap(void (*visit)(mi_theap_t* theap)) {

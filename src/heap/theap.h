@@ -2,12 +2,14 @@
 // May include: base, sys, region, heap.
 // Called by: heap, alloc.
 // Invariants: a theap is touched by its thread only; a thread's fast paths are either armed (its own theap and id) or
-// disarmed (no request is small enough, and an id that owns nothing), and every slow path copes with both.
+// disarmed (no request is small enough, and an id that owns nothing), and every slow path copes with both. While memory
+// events are on none is armed.
 #pragma once
 
 #include "hardening/padding.h"
 #include "hardening/shuffle.h"
 #include "src/heap/page.h"
+#include "src/profile/memory-events.h"
 #include "src/sys/random.h"
 #include "src/sys/stats.h"
 
@@ -92,7 +94,7 @@ extern mi_heap_t _mi_heap_main_instance;
 mi_inline mi_arena_source_t _mi_theap_source(const mi_theap_t* theap) {
   const mi_heap_t* const heap = theap == NULL ? &_mi_heap_main_instance : mi_atomic_load_relaxed(&theap->heap);
   // Relaxed: the heap may have ended, and another have its place; the page is then that one's which the theap has by then.
-  return (mi_arena_source_t){mi_atomic_load_relaxed(&heap->arena), mi_atomic_load_relaxed(&heap->numa_node)};
+  return (mi_arena_source_t){mi_atomic_load_relaxed(&heap->arena), mi_atomic_load_relaxed(&heap->numa_node), false};
 }
 
 typedef enum mi_thread_state_e {
@@ -131,22 +133,29 @@ mi_inline bool _mi_thread_is_direct(size_t size) {
 
 mi_inline uintptr_t _mi_thread_tid(void) { return mi_atomic_load_relaxed(&_mi_tls.tid); }
 
-mi_inline void _mi_thread_arm(void) {
-  mi_theap_t* const chosen = mi_atomic_load_relaxed(&_mi_tls.chosen);
-  _mi_tls.theap = chosen != NULL ? chosen : _mi_tls.own;
-  mi_atomic_store_relaxed(&_mi_tls.direct_end, _mi_tls.theap == NULL ? 0 : MI_DIRECT_END - MI_HAS_ZERO_SIZE);
-  mi_atomic_store_relaxed(&_mi_tls.tid, _mi_tls.own_tid);
-}
-
 // Sends a thread's next malloc and free to the slow path.
 mi_inline void _mi_tls_disarm(mi_tls_t* tls) {
   mi_atomic_store_relaxed(&tls->direct_end, 0);
   mi_atomic_store_relaxed(&tls->tid, MI_TID_DISARMED);
 }
 
+mi_inline void _mi_thread_arm(void) {
+  mi_theap_t* const chosen = mi_atomic_load_relaxed(&_mi_tls.chosen);
+  _mi_tls.theap = chosen != NULL ? chosen : _mi_tls.own;
+  mi_atomic_store_relaxed(&_mi_tls.direct_end, _mi_tls.theap == NULL ? 0 : MI_DIRECT_END - MI_HAS_ZERO_SIZE);
+  mi_atomic_store_relaxed(&_mi_tls.tid, _mi_tls.own_tid);
+  // After the stores: whoever switches events on disarms all threads after that, and again a moment later.
+  if (_mi_memory_events_are_on()) {
+    _mi_tls_disarm(&_mi_tls);
+  }
+}
+
 // Sends this thread's next malloc and free to the slow path, which looks at the clock: how a purge that falls due while
 // a thread makes no slow call is still done by its next call.
 void _mi_thread_disarm(void);
+
+// The same for every thread.
+void _mi_threads_disarm(void);
 
 // This thread's theap of the main heap of its sub-process, made on first use. NULL: no memory, or the thread has been torn
 // down.
@@ -168,6 +177,10 @@ mi_theap_t* _mi_heap_theap(mi_heap_t* heap);
 
 // The same, but never made.
 mi_theap_t* _mi_theap_find(const mi_heap_t* heap);
+
+// What serves a heap that is bound to an arena where the calling thread can have no theap of it: each block gets a page of
+// its own there, or there is none. NULL: the heap is not bound, so the main heap may serve.
+mi_theap_t* _mi_heap_stand_in(mi_heap_t* heap);
 
 // Allocates when the inline paths could not. NULL, with errno ENOMEM, when there is no memory. `theap` may be NULL: then
 // the late theap of the main heap serves.
@@ -238,6 +251,9 @@ uintptr_t _mi_theap_next_tid(void);
 
 // Abandons the theap's pages, unlinks it from its heap, if that still exists, and gives it back.
 void _mi_theap_end(mi_theap_t* theap);
+
+// A theap without pages yet, of no heap.
+void _mi_theap_begin(mi_theap_t* theap, uintptr_t tid);
 
 // Queues (queue.c): all by the theap's thread.
 void _mi_queue_push_front(mi_theap_t* theap, mi_page_t* page);

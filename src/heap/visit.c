@@ -235,3 +235,27 @@ bool _mi_visit(const mi_visit_t* visit) {
   }
   return go_on;
 }
+
+typedef struct mi_visit_sum_s {
+  size_t blocks;
+  size_t bytes;
+} mi_visit_sum_t;
+
+static bool mi_visit_add(const mi_heap_t* heap, const mi_heap_area_t* area, void* block, size_t size, void* arg) {
+  (void)heap;
+  (void)area;
+  mi_visit_sum_t* const sum = arg;
+  if (block != NULL) {
+    sum->blocks++;
+    sum->bytes += size;
+  }
+  return true;
+}
+
+void _mi_visit_sum(const mi_heap_t* heap, size_t* blocks, size_t* bytes) {
+  mi_visit_sum_t sum = {0};
+  const mi_visit_t visit = {.heap = heap, .tag = -1, .blocks = true, .visitor = &mi_visit_add, .arg = &sum};
+  (void)_mi_visit(&visit);
+  *blocks += sum.blocks;
+  *bytes += sum.bytes;
+}

@@ -19,5 +19,8 @@ typedef struct mi_visit_s {
   void* arg;
 } mi_visit_t;
 
+// Adds the live blocks of a heap, and their usable bytes.
+void _mi_visit_sum(const mi_heap_t* heap, size_t* blocks, size_t* bytes);
+
 // Calls the visitor for each page, and each live block in it. False: it said so, or there are too many visits at once.
 bool _mi_visit(const mi_visit_t* visit);

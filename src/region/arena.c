@@ -119,15 +119,8 @@ static bool mi_arena_commit_by_program(mi_arena_t* arena, size_t index, size_t s
   return true;
 }
 
-// Makes a claimed run usable. False: the caller still owns it and gives it back.
-static bool mi_arena_commit_run(mi_arena_t* arena, size_t index, size_t slices) {
-  if (!arena->commit_lazily) {
-    return true;
-  }
-  // Only a page's first slice needs metadata.
-  if (!mi_arena_commit_group(arena, index >> MI_GROUP_SHIFT)) {
-    return false;
-  }
+// Makes slices of a claimed run usable. False: the caller still owns it and gives it back.
+static bool mi_arena_commit_slices(mi_arena_t* arena, size_t index, size_t slices) {
   if (_mi_bitmap_count(arena->committed, index, slices) == slices) {
     return true;
   }
@@ -144,6 +137,20 @@ static bool mi_arena_commit_run(mi_arena_t* arena, size_t index, size_t slices) 
   const size_t fresh = _mi_bitmap_set(arena->committed, index, slices);
   _mi_stat_decrease(&_mi_stats.committed, (slices - fresh) * MI_SLICE_SIZE);
   return true;
+}
+
+// Makes a claimed run usable. What the program lent may have to be wiped as a whole, and is not committed piecemeal.
+static bool mi_arena_commit_run(mi_arena_t* arena, size_t index, size_t slices, bool piecemeal) {
+  if (!arena->commit_lazily) {
+    return true;
+  }
+  // Only a page's first slice needs metadata.
+  return mi_arena_commit_group(arena, index >> MI_GROUP_SHIFT) &&
+      ((piecemeal && !arena->is_lent) || mi_arena_commit_slices(arena, index, slices));
+}
+
+bool _mi_arena_commit(mi_arena_t* arena, size_t index, size_t slices) {
+  return !arena->commit_lazily || mi_arena_commit_slices(arena, index, slices);
 }
 
 // What a new owner does to a run: it is in use, so not to be purged, and will be written. True: it holds zeroes.
@@ -232,13 +239,13 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
 }
 
 // Makes a claimed run one that can be written all over. False: the caller still owns it and gives it back.
-static bool mi_arena_open_run(mi_arena_t* arena, size_t index, size_t slices) {
-  return mi_arena_commit_run(arena, index, slices) && _mi_arena_unguard_run(arena, index, slices);
+static bool mi_arena_open_run(mi_arena_t* arena, size_t index, size_t slices, bool piecemeal) {
+  return mi_arena_commit_run(arena, index, slices, piecemeal) && _mi_arena_unguard_run(arena, index, slices);
 }
 
 // In a process without a mapping left a run between guards in use cannot be opened: that would split what is inaccessible.
 // Others need nothing of the kind. Claims and opens a run without guards.
-static bool mi_arena_claim_unguarded(mi_arena_t* arena, size_t slices, size_t align, size_t phase, size_t* index) {
+static bool mi_arena_claim_unguarded(mi_arena_t* arena, size_t slices, size_t align, size_t phase, bool piecemeal, size_t* index) {
   const size_t count = arena->slice_count;
   unsigned refused = 0;
   size_t from = 0;
@@ -250,7 +257,7 @@ static bool mi_arena_claim_unguarded(mi_arena_t* arena, size_t slices, size_t al
     }
     from = *index + 1;
     if (_mi_bitmap_try_claim(arena->free, *index, slices)) {
-      if (mi_arena_open_run(arena, *index, slices)) {
+      if (mi_arena_open_run(arena, *index, slices, piecemeal)) {
         return true;
       }
       _mi_arena_give_back(arena, *index, slices);
@@ -260,7 +267,21 @@ static bool mi_arena_claim_unguarded(mi_arena_t* arena, size_t slices, size_t al
   return false;
 }
 
-static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run) {
+// What a claim is to be.
+typedef struct mi_claim_s {
+  size_t slices;
+  size_t lead;
+  size_t align;
+  bool apart;
+  bool piecemeal;
+  int node;
+} mi_claim_t;
+
+static bool mi_arena_try_claim(mi_arena_t* arena, const mi_claim_t* claim, mi_run_t* run) {
+  const size_t slices = claim->slices;
+  const size_t lead = claim->lead;
+  const size_t align = claim->align;
+  const bool apart = claim->apart;
   const size_t align_slices = align >> MI_SLICE_SHIFT;
   const size_t phase = (((uintptr_t)arena->base >> MI_SLICE_SHIFT) + lead) & (align_slices - 1);
   size_t index;
@@ -276,9 +297,9 @@ static bool mi_arena_try_claim(mi_arena_t* arena, size_t slices, size_t lead, si
       return false;
     }
   }
-  if (!mi_arena_open_run(arena, index, slices)) {
+  if (!mi_arena_open_run(arena, index, slices, claim->piecemeal)) {
     mi_arena_disclaim(arena, index, slices);
-    if (arena->commit_fun != NULL || !mi_arena_claim_unguarded(arena, slices, align_slices, phase, &index)) {
+    if (arena->commit_fun != NULL || !mi_arena_claim_unguarded(arena, slices, align_slices, phase, claim->piecemeal, &index)) {
       return false;
     }
   }
@@ -317,21 +338,12 @@ static bool mi_arena_serves(const mi_arena_t* arena, int node, mi_arena_which_t 
   return which == MI_ARENA_ALL || (arena->numa_node < 0 || arena->numa_node == node) == (which == MI_ARENA_NEAR);
 }
 
-// What a claim is to be.
-typedef struct mi_claim_s {
-  size_t slices;
-  size_t lead;
-  size_t align;
-  bool apart;
-  int node;
-} mi_claim_t;
-
 // `locked`: no function of the program's may be called.
 static bool mi_arenas_try_claim(const mi_claim_t* claim, mi_arena_which_t which, bool locked, mi_run_t* run) {
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
     if (mi_arena_serves(arena, claim->node, which) && !(locked && arena->commit_fun != NULL) &&
-        mi_arena_try_claim(arena, claim->slices, claim->lead, claim->align, claim->apart, run)) {
+        mi_arena_try_claim(arena, claim, run)) {
       return true;
     }
   }
@@ -356,9 +368,10 @@ static bool mi_arenas_claim_new(const mi_claim_t* claim, mi_arena_which_t which,
 bool _mi_arena_claim_from(const mi_arena_source_t* source, size_t slices, size_t lead, size_t align, bool apart, mi_run_t* run) {
   mi_assert_internal(slices > lead && align >= MI_SLICE_SIZE && _mi_is_power_of_two(align));
   if (source->only != NULL) {
-    return mi_arena_try_claim(source->only, slices, lead, align, apart, run);
+    const mi_claim_t claim = {slices, lead, align, apart, source->piecemeal, -1};
+    return mi_arena_try_claim(source->only, &claim, run);
   }
-  const mi_claim_t claim = {slices, lead, align, apart, mi_arena_wanted_node(source)};
+  const mi_claim_t claim = {slices, lead, align, apart, source->piecemeal, mi_arena_wanted_node(source)};
   const mi_arena_which_t first = claim.node < 0 ? MI_ARENA_ALL : MI_ARENA_NEAR;
   const bool may_add = !_mi_option_is_enabled(mi_option_disallow_os_alloc);
   if (mi_arenas_try_claim(&claim, first, false, run)) {
@@ -379,7 +392,7 @@ bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, b
   if (extra > arena->slice_count - end_index || !_mi_bitmap_try_claim(arena->free, end_index, extra)) {
     return false;
   }
-  if (!mi_arena_commit_run(arena, end_index, extra)) {
+  if (!mi_arena_commit_run(arena, end_index, extra, false)) {
     mi_arena_disclaim(arena, end_index, extra);
     return false;
   }

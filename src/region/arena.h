@@ -58,6 +58,7 @@ typedef struct mi_run_s {
 typedef struct mi_arena_source_s {
   mi_arena_t* only;  // this arena and no other; NULL: any that is not exclusive, or a new one
   int numa_node;     // of memory, to be preferred; negative: the one that the thread runs on
+  bool piecemeal;    // what the arena has not committed yet is the caller's to commit, see _mi_arena_commit
 } mi_arena_source_t;
 
 // Claims `slices` slices of which number `lead` starts at a multiple of `align` bytes (a power of two, at least a slice).
@@ -68,9 +69,13 @@ bool _mi_arena_claim_from(const mi_arena_source_t* source, size_t slices, size_t
 
 // The same from anywhere.
 mi_inline bool _mi_arena_claim(size_t slices, size_t align, bool apart, mi_run_t* run) {
-  const mi_arena_source_t anywhere = {NULL, -1};
+  const mi_arena_source_t anywhere = {NULL, -1, false};
   return _mi_arena_claim_from(&anywhere, slices, 0, align, apart, run);
 }
+
+// Makes slices of a run that was claimed piecemeal readable and writable; a part that already is stays as it is. False: there
+// is no memory.
+bool _mi_arena_commit(mi_arena_t* arena, size_t index, size_t slices);
 
 // Claims the `extra` slices right behind a run, in place. False when one is taken or cannot be committed.
 // *is_zero: the claimed slices hold zeroes. Guards in them are left: see _mi_arena_unguard.

@@ -12,7 +12,8 @@
 #include "src/prim/prim.h"
 
 // The latest of a few pairs of function and argument. Reading takes no lock, as it happens in signal handlers.
-enum { MI_SINK_SLOTS = 4 };
+enum { MI_SINK_SLOTS = 4,
+       MI_SINK_MEMORY_EVENTS = 3 };
 
 typedef struct mi_sink_s {
   _Atomic(uint32_t) current;
@@ -48,6 +49,7 @@ typedef struct mi_aligned(MI_OS_PAGE_MAX) mi_settings_s {
   mi_sink_t output;                                        // log.c
   mi_sink_t error;                                         // log.c
   mi_sink_t deferred;                                      // deferred.c
+  mi_sink_t memory_events[MI_SINK_MEMORY_EVENTS];          // profile/memory-events.c, by kind
   _Atomic(uintptr_t) random_root;                          // random.c: made at the first draw, which may be late
   _Atomic(uint32_t) state;                                 // mi_sealed_state_t
   _Atomic(uint32_t) mseal;                                 // mi_sealed_mseal_t

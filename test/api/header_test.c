@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "test/api/header_calls.h"
 #include "test/api/header_calls_arenas.h"
+#include "test/api/header_calls_events.h"
 #include "test/api/header_calls_heaps.h"
 #include "test/api/header_calls_layout.h"
 #include "test/api/header_calls_stats.h"

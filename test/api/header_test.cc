@@ -13,6 +13,7 @@
 
 #include "test/api/header_calls.h"
 #include "test/api/header_calls_arenas.h"
+#include "test/api/header_calls_events.h"
 #include "test/api/header_calls_heaps.h"
 #include "test/api/header_calls_layout.h"
 #include "test/api/header_calls_stats.h"

@@ -198,4 +198,64 @@ MI_TEST(question_of_a_thread_without_a_theap) {
   mi_free(left);
 }
 
+// Threads of a pool
+
+enum { MI_POOL_SIZE = 3000,
+       MI_POOL_BLOCKS = 2000 };
+
+typedef struct mi_pool_test_s {
+  void* blocks[MI_POOL_BLOCKS];
+  bool in_pool;
+  size_t taken;  // blocks whose page the thread owns after a free into it
+} mi_pool_test_t;
+
+// How many of the blocks that stay lie in pages of the thread.
+static size_t mi_pool_test_owned(const mi_pool_test_t* test, size_t thread_id) {
+  size_t count = 0;
+  for (size_t i = 1; i < MI_POOL_BLOCKS; i += 2) {
+    count += mi_thread_id_of(test->blocks[i]) == thread_id;
+  }
+  return count;
+}
+
+// Frees every other block of another thread, which has let go of its full pages, while it allocates of that size itself.
+static void* mi_pool_test_free(void* arg) {
+  mi_pool_test_t* const test = arg;
+  if (test->in_pool) {
+    mi_thread_set_in_threadpool();
+  }
+  void* const own = mi_malloc(MI_POOL_SIZE);
+  const size_t self = mi_thread_id_of(own);
+  MI_CHECK(self != 0);
+  // It may have got its own block in a page that was listed.
+  const size_t before = mi_pool_test_owned(test, self);
+  for (size_t i = 0; i < MI_POOL_BLOCKS; i += 2) {
+    mi_free(test->blocks[i]);
+  }
+  test->taken = mi_pool_test_owned(test, self) - before;
+  mi_free(own);
+  return NULL;
+}
+
+MI_TEST(a_pools_thread_takes_over_no_page) {
+  static mi_pool_test_t test;
+  mi_option_set(mi_option_quarantine_blocks, 0);
+  for (int in_pool = 0; in_pool < 2; in_pool++) {
+    test.in_pool = in_pool != 0;
+    for (size_t i = 0; i < MI_POOL_BLOCKS; i++) {
+      test.blocks[i] = mi_malloc(MI_POOL_SIZE);
+      MI_REQUIRE(test.blocks[i] != NULL);
+    }
+    pthread_t thread;
+    MI_REQUIRE(pthread_create(&thread, NULL, &mi_pool_test_free, &test) == 0);
+    pthread_join(thread, NULL);
+    MI_CHECK_MSG((test.taken > 0) == (in_pool == 0), "%s a pool: %zu", in_pool ? "in" : "in no", test.taken);
+    // They serve the next thread that needs the class: this one.
+    for (size_t i = 1; i < MI_POOL_BLOCKS; i += 2) {
+      mi_free(test.blocks[i]);
+    }
+    mi_collect(true);
+  }
+}
+
 MI_TEST_MAIN()

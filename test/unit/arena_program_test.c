@@ -394,4 +394,83 @@ MI_TEST(printed_arenas) {
   MI_CHECK(strstr(text, ", pinned") != NULL && strstr(text, "arena 1: 0x") != NULL);
 }
 
+// Threads past their teardown
+
+typedef struct mi_program_test_late_s {
+  mi_heap_t* heap;
+  mi_arena_id_t id;
+} mi_program_test_late_t;
+
+static void* mi_program_test_late(void* arg) {
+  const mi_program_test_late_t* const late = arg;
+  mi_free(mi_malloc(100));
+  mi_thread_done();
+  enum { BLOCKS = 20 };
+  void* blocks[BLOCKS];
+  size_t count = 0;
+  for (; count < BLOCKS; count++) {
+    static const size_t sizes[] = {1, 100, 5000, 70000};
+    const size_t align = (size_t)16 << (count % 10);
+    uint8_t* p = count % 3 == 0 ? mi_heap_zalloc(late->heap, sizes[count % 4])
+        : count % 3 == 1        ? mi_heap_malloc_aligned(late->heap, sizes[count % 4], align)
+                                : mi_heap_realloc(late->heap, mi_malloc(700000), 800000);
+    if (p == NULL) {
+      break;
+    }
+    MI_CHECK(mi_arena_contains(late->id, p) || (count % 3 == 2 && !mi_heap_contains(late->heap, p)));
+    MI_CHECK(count % 3 != 1 || (uintptr_t)p % align == 0);
+    MI_CHECK(count % 3 == 2 || mi_heap_contains(late->heap, p));
+    memset(p, 1, sizes[count % 4]);
+    blocks[count] = p;
+  }
+  // The arena is full, and nothing else serves its heap.
+  void* more = NULL;
+  size_t in_all = 0;
+  while ((more = mi_heap_malloc(late->heap, 100000)) != NULL) {
+    MI_CHECK(mi_arena_contains(late->id, more));
+    in_all++;
+    MI_REQUIRE(in_all < 1000);
+  }
+  MI_CHECK_EQ(errno, ENOMEM);
+  for (size_t i = 0; i < count; i++) {
+    mi_free(blocks[i]);
+  }
+  void* const p = mi_heap_malloc(late->heap, 100);
+  MI_CHECK(p != NULL && mi_arena_contains(late->id, p));
+  mi_free(p);
+  return NULL;
+}
+
+MI_TEST(late_threads_stay_in_the_arena) {
+  for (int i = 0; i < 3; i++) {
+    mi_program_test_late_t late;
+    MI_REQUIRE(mi_reserve_os_memory_ex(8 * MIB, i == 0, false, true, &late.id) == 0);
+    late.heap = mi_heap_new_in_arena(late.id);
+    MI_REQUIRE(late.heap != NULL);
+    pthread_t thread;
+    MI_REQUIRE(pthread_create(&thread, NULL, &mi_program_test_late, &late) == 0);
+    pthread_join(thread, NULL);
+    mi_heap_delete(late.heap);
+  }
+}
+
+// A block of another heap that has a mapping of its own does not bring that along.
+MI_TEST(realloc_into_the_arena_copies) {
+  mi_arena_id_t id;
+  MI_REQUIRE(mi_reserve_os_memory_ex(64 * MIB, false, false, true, &id) == 0);
+  mi_heap_t* const heap = mi_heap_new_in_arena(id);
+  mi_option_set(mi_option_disallow_arena_alloc, 1);
+  uint8_t* p = mi_malloc(5 * MIB);
+  MI_REQUIRE(p != NULL);
+  mi_test_fill(p, 5 * MIB, 3);
+  // In place it stays where it is.
+  uint8_t* const q = mi_heap_realloc(heap, p, 20 * MIB);
+  MI_REQUIRE(q != NULL);
+  MI_CHECK(mi_test_filled(q, 5 * MIB, 3));
+  MI_CHECK_EQ(mi_heap_contains(heap, q), mi_arena_contains(id, q));
+  mi_free(q);
+  mi_option_set(mi_option_disallow_arena_alloc, 0);
+  mi_heap_delete(heap);
+}
+
 MI_TEST_MAIN()
