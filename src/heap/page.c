@@ -242,8 +242,8 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   return mi_page_publish(page, theap) ? page : NULL;
 }
 
-mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool* is_zero) {
-  const mi_large_layout_t layout = _mi_single_layout(size, align);
+mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool grows, bool* is_zero) {
+  mi_large_layout_t layout = _mi_single_layout(size, align);
   const size_t slices = layout.size / MI_SLICE_SIZE;
   // Up to a slice the layout aligns the block, beyond it the run does.
   const size_t lead = align > MI_SLICE_SIZE ? layout.offset / MI_SLICE_SIZE : 0;
@@ -253,8 +253,11 @@ mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, boo
   const bool fits = source.only != NULL || (slices <= _mi_arena_slices_max() && align <= MI_SINGLE_ARENA_ALIGN_MAX);
   if (fits && _mi_arena_claim_from(&source, slices, lead, _mi_max(align, MI_SLICE_SIZE), true, &run)) {
     page = mi_page_claim_meta(&run, false);
+    if (grows) {
+      layout.end = _mi_hard_large_end_of(layout.size, _mi_os_page_size());
+    }
     _mi_single_init(page, &layout);
-    _mi_single_guard(page);
+    _mi_single_guard(page, grows);
     page = mi_page_publish(page, theap) ? page : NULL;
   }
   if (page == NULL) {
