@@ -145,7 +145,7 @@ void* _mi_realloc_aligned(mi_theap_t* theap, void* p, size_t newsize, size_t ali
   if (_mi_page_is_zero_size(page)) {
     return mi_realloc_nothing(theap, p, newsize, align, offset, zero);
   }
-  const size_t old_usable = _mi_page_usable_size(page, p);
+  const size_t old_usable = MI_HAS_PADDING ? _mi_block_request_before(page, p, newsize) : _mi_page_usable_size(page, p);
   size_t usable = old_usable;
   bool is_zero;
   const bool aligned = ((uintptr_t)p + offset) % align == 0;
