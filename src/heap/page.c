@@ -297,7 +297,8 @@ void _mi_page_give_back(mi_page_t* page, bool idle) {
   if (MI_HAS_LARGE_QUARANTINE && _mi_page_is_single(page)) {
     const size_t os_page = _mi_os_page_size();
     const size_t first = _mi_align_down((size_t)(page->single_start - page->start), os_page);
-    _mi_arena_hold(page->arena, page->slice_index, page->slice_count, first, first + os_page, _mi_single_random());
+    const size_t end = page->memory_is_zero ? page->block_size : 0;
+    _mi_arena_hold(page->arena, page->slice_index, page->slice_count, first, first + os_page, end, _mi_single_random());
     return;
   }
   _mi_arena_release(page->arena, page->slice_index, page->slice_count, false);

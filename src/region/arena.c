@@ -12,6 +12,7 @@
 #include "src/region/arena-create.h"
 #include "src/region/arena-guard.h"
 #include "src/region/arena-purge.h"
+#include "src/region/arena-quarantine.h"
 #include "src/region/arena-table.h"
 #include "src/sys/huge.h"
 #include "src/sys/options.h"
@@ -150,7 +151,8 @@ static bool mi_arena_commit_run(mi_arena_t* arena, size_t index, size_t slices) 
 // What a new owner does to a run: it is in use, so not to be purged, and will be written. True: it holds zeroes.
 static bool mi_arena_take(mi_arena_t* arena, size_t index, size_t slices) {
   _mi_bitmap_clear(arena->purge, index, slices);
-  return _mi_bitmap_set(arena->dirty, index, slices) == slices;
+  const size_t wiped = MI_HAS_ZERO_ON_FREE ? _mi_arena_take_wiped(arena, index, slices) : 0;
+  return _mi_bitmap_set(arena->dirty, index, slices) + wiped == slices;
 }
 
 void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
@@ -383,6 +385,11 @@ bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, b
     return false;
   }
   if (!mi_arena_commit_run(arena, end_index, extra)) {
+    mi_arena_disclaim(arena, end_index, extra);
+    return false;
+  }
+  // What was wiped is looked through.
+  if (MI_HAS_ZERO_ON_FREE && !_mi_arena_unguard_run(arena, end_index, extra)) {
     mi_arena_disclaim(arena, end_index, extra);
     return false;
   }
