@@ -19,6 +19,11 @@ mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, size_t roo
     _mi_quarantine_skip(theap, theap->quarantines[bin]);
   }
   mi_page_t* const page = theap->queues[bin].first;
+  // A page has few blocks of these sizes, so mostly what is left of it is one that was just freed. Which page serves next is
+  // then only asked where chance is to say it.
+  if (!MI_HAS_RANDOM_PLACE && page != NULL && page->free == NULL && page->local_free != NULL) {
+    (void)_mi_page_refill_freed(page);
+  }
   void* const p = page == NULL ? NULL : _mi_page_try_pop_as(page, (uint8_t)family);
   return mi_likely(p != NULL) ? _mi_block_hand_out(page, p, size, zero, page->free_is_zero) : NULL;
 }
