@@ -7,6 +7,9 @@
 
 #include "src/alloc/alloc.h"
 
+// Of so many calls that find a list empty one looks at the other pages, and at what is due.
+enum { MI_SEARCH_INTERVAL = 32 };
+
 // A block of `room` bytes from the theap's own queue, for a request of `size`.
 mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, size_t room, bool zero, mi_family_t family) {
   const unsigned bin = _mi_bin_of_size(room);
@@ -19,9 +22,10 @@ mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, size_t roo
     _mi_quarantine_skip(theap, theap->quarantines[bin]);
   }
   mi_page_t* const page = theap->queues[bin].first;
-  // A page has few blocks of these sizes, so mostly what is left of it is one that was just freed. Which page serves next is
-  // then only asked where chance is to say it.
-  if (!MI_HAS_RANDOM_PLACE && page != NULL && page->free == NULL && page->local_free != NULL) {
+  // Mostly what is left of a page is what was freed since its list was made. Which page is to serve next is then asked now and
+  // again only, or where chance is to say it.
+  if (!MI_HAS_RANDOM_PLACE && page != NULL && page->free == NULL && page->local_free != NULL &&
+      ++theap->slow_calls % MI_SEARCH_INTERVAL != 0) {
     (void)_mi_page_refill_freed(page);
   }
   void* const p = page == NULL ? NULL : _mi_page_try_pop_as(page, (uint8_t)family);
@@ -32,9 +36,10 @@ mi_inline void* mi_theap_pop_queue(mi_theap_t* theap, size_t size, size_t room, 
   return mi_theap_pop_queue_as(theap, size, room, zero, MI_FAMILY_ANY);
 }
 
-// Whether a request that the inline path left goes to the queues.
+// Whether a request that the inline path left goes to the queues: one of a small size would find its list empty as well.
 mi_inline bool mi_size_is_queued(size_t size) {
-  return size > MI_DIRECT_SIZE_MAX - MI_BLOCK_EXTRA && size <= MI_LARGE_BLOCK_MAX - MI_BLOCK_EXTRA;
+  const bool is_small = size <= MI_DIRECT_SIZE_MAX - MI_BLOCK_EXTRA;
+  return size <= MI_LARGE_BLOCK_MAX - MI_BLOCK_EXTRA && !(is_small && (MI_HAS_RANDOM_PLACE || MI_HAS_ZERO_SIZE));
 }
 
 void* _mi_alloc_slow(size_t size) {
