@@ -9,6 +9,9 @@
 enum {
   MI_FILL_ALLOCATED = 0xd0,  // what the program finds in a block that it did not ask to be zero
   MI_FILL_FREED = 0xdf,
+  // Larger blocks lie outside of the nearest caches, and programs often write little of them: a line that holds the value
+  // already is left clean.
+  MI_FILL_LOOK_MIN = 2048,
 };
 
 typedef uint64_t mi_fill_pair_t __attribute__((vector_size(16), aligned(8), may_alias));
@@ -41,6 +44,18 @@ mi_inline void _mi_hard_fill_set(void* start, size_t size, uint8_t value) {
   const size_t fourth = mi_fill_fourth(size);
   *mi_fill_at(p + fourth) = pair;
   *mi_fill_at(last - fourth) = pair;
+  if (size >= MI_FILL_LOOK_MIN) {
+    for (uint8_t* at = p + 64; at < last - 48; at += 64) {
+      const mi_fill_pair_t seen = (*mi_fill_at(at) ^ pair) | (*mi_fill_at(at + 16) ^ pair) | (*mi_fill_at(at + 32) ^ pair) | (*mi_fill_at(at + 48) ^ pair);
+      if ((seen[0] | seen[1]) != 0) {
+        *mi_fill_at(at) = pair;
+        *mi_fill_at(at + 16) = pair;
+        *mi_fill_at(at + 32) = pair;
+        *mi_fill_at(at + 48) = pair;
+      }
+    }
+    return;
+  }
   for (uint8_t* at = p + 64; at < last - 48; at += 64) {
     *mi_fill_at(at) = pair;
     *mi_fill_at(at + 16) = pair;

@@ -13,6 +13,8 @@ enum {
   // The same of blocks whose memory has not been given back yet: a program that allocates large blocks again and again
   // is to find them in the processor's caches.
   MI_LARGE_HELD_FULL_SLICES_MAX = 2 * MI_MIB / MI_SLICE_SIZE,
+  // Where freed memory is zeroed, larger blocks are so by giving their memory back, the others beyond the budget below by hand.
+  MI_LARGE_WIPED_SLICES_MAX = 1 * MI_MIB / MI_SLICE_SIZE,
   // Making a block inaccessible drops its content, and its next use pays for that with faults. So much may become so at
   // once, and in a second; beyond it the first OS page does, and the rest when it is purged.
   MI_LARGE_SEAL_BYTES_MAX = 4 * MI_MIB,

@@ -174,6 +174,10 @@ mi_inline void _mi_hard_padding_rewrite(uint8_t* trailer, size_t slack, const mi
 // Compares slack of any memory; the number of bytes up to the first bad one, `slack` when all are right.
 mi_inline size_t _mi_hard_padding_compare_bytes(const uint8_t* start, size_t slack) {
   size_t i = 0;
+  if (slack > 8 && mi_padding_get(start) == (MI_PADDING_PATTERN & ~UINT64_C(0xff))) {
+    for (i = 8; i + 8 <= slack && mi_padding_get(start + i) == MI_PADDING_PATTERN; i += 8) {
+    }
+  }
   while (i < slack && start[i] == (i == 0 ? 0 : (uint8_t)(MI_PADDING_PATTERN & 0xff))) {
     i++;
   }
@@ -196,6 +200,28 @@ mi_inline size_t _mi_hard_padding_compare(const uint8_t* trailer, size_t slack) 
     }
   }
   return mi_likely(bad == 0) ? slack : _mi_hard_padding_compare_bytes(start, slack);
+}
+
+// The same for the first `part` bytes of a slack.
+mi_inline size_t _mi_hard_padding_compare_part(const uint8_t* trailer, size_t slack, size_t part) {
+  if (part >= slack) {
+    return _mi_hard_padding_compare(trailer, slack);
+  }
+  const size_t good = _mi_hard_padding_compare_bytes(trailer - slack, part);
+  return good == part ? slack : good;
+}
+
+// The same as rewrite for a block whose slack was `before` and, as far as has been seen, right: writes what is between the
+// two ends. What comes to be the request's holds zeroes.
+mi_inline void _mi_hard_padding_shift(uint8_t* trailer, size_t before, size_t slack, const mi_padding_key_t* key) {
+  uint8_t* const end = trailer - slack;
+  if (slack > before) {
+    const size_t changed = before > 0 ? slack - before + 1 : slack;
+    _mi_hard_padding_fill(end + changed, changed);
+  } else {
+    __builtin_memset(trailer - before, 0, before - slack + (slack > 0));
+  }
+  _mi_hard_padding_store(trailer, _mi_hard_padding_encode((uintptr_t)trailer, slack, key));
 }
 
 // Whether the damage that `difference` shows came from behind the block: nothing is wrong at the trailer's beginning.

@@ -107,7 +107,7 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
   // What has grown is likely to grow on. A block by itself can do so in place, by the slices behind it.
   const bool apart = newsize > old_usable && newsize > MI_MEDIUM_BLOCK_MAX && align <= MI_SLICE_SIZE && offset == 0;
   // Growth takes the whole usable size along: a program that knows it may have written there.
-  void* const fresh = apart ? _mi_theap_alloc_single(theap != NULL ? theap : _mi_theap_default(), newsize, align, zero)
+  void* const fresh = apart ? _mi_theap_alloc_growing(theap != NULL ? theap : _mi_theap_default(), newsize, align, zero)
                             : _mi_alloc_aligned(theap, mi_realloc_room(old_usable, newsize), align, offset, zero);
   if (fresh == NULL) {
     return NULL;
@@ -151,7 +151,7 @@ static void* mi_realloc_any(mi_theap_t* theap, void* p, size_t newsize, size_t a
   if (_mi_page_is_zero_size(page)) {
     return mi_realloc_nothing(theap, p, newsize, align, offset, zero);
   }
-  const size_t old_usable = _mi_page_usable_size(page, p);
+  const size_t old_usable = MI_HAS_PADDING ? _mi_block_request_before(page, p, newsize) : _mi_page_usable_size(page, p);
   size_t usable = old_usable;
   bool is_zero;
   const bool aligned = ((uintptr_t)p + offset) % align == 0;

@@ -23,6 +23,8 @@
 enum {
   // Larger blocks that were never used are looked through only for calloc, which relies on what is found.
   MI_FRESH_CHECK_MAX = 4096,
+  // A realloc looks at least at so much of the slack: what runs over the end of a block meets that first.
+  MI_CHECKED_SLACK_MIN = 64,
 };
 
 // The bytes of a block behind its link, and before its trailer.
@@ -174,8 +176,9 @@ void _mi_block_prepare_fresh(uint8_t* start, size_t size, bool* is_zero) {
   }
 }
 
-// The end of a block that was live until now, or is. False: it was wrong, and has been reported.
-mi_inline bool mi_block_check_end(const mi_page_t* page, const void* block, size_t* slack) {
+// The end of a block that was live until now, or is: its slack up to `limit` bytes into the block and somewhat further. False:
+// it was wrong, and has been reported.
+mi_inline bool mi_block_check_end_to(const mi_page_t* page, const void* block, size_t limit, size_t* slack) {
   const uint8_t* const trailer = _mi_block_trailer(page, block);
   uint64_t difference;
   if (mi_unlikely(!_mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer,
@@ -183,13 +186,18 @@ mi_inline bool mi_block_check_end(const mi_page_t* page, const void* block, size
     mi_report_trailer(page, block, difference, *slack);
     return false;
   }
-  const size_t good = _mi_hard_padding_compare(trailer, *slack);
+  const size_t request = page->block_size - MI_PADDING_SIZE - *slack;
+  const size_t part = MI_CHECKED_SLACK_MIN + (limit > request ? limit - request : 0);
+  const size_t good = _mi_hard_padding_compare_part(trailer, *slack, part);
   if (mi_unlikely(good != *slack)) {
-    const size_t request = page->block_size - MI_PADDING_SIZE - *slack;
     mi_report_end_of(block, request, request + good, (trailer - *slack)[good]);
     return false;
   }
   return true;
+}
+
+mi_inline bool mi_block_check_end(const mi_page_t* page, const void* block, size_t* slack) {
+  return mi_block_check_end_to(page, block, page->block_size, slack);
 }
 
 static mi_cold void mi_block_report_end(const mi_page_t* page, const void* block) {
@@ -381,7 +389,7 @@ size_t _mi_block_capacity(const mi_page_t* page, const void* p) {
   return (size_t)(end - (const uint8_t*)p);
 }
 
-size_t _mi_block_request(const mi_page_t* page, const void* p) {
+static size_t mi_block_request_to(const mi_page_t* page, const void* p, size_t limit) {
   const size_t capacity = _mi_block_capacity(page, p);
   if (!MI_HAS_PADDING) {
     return capacity;
@@ -391,10 +399,20 @@ size_t _mi_block_request(const mi_page_t* page, const void* p) {
     return page->request;
   }
   size_t slack;
-  if (!mi_block_check_end(page, mi_block_at(page, p), &slack) || slack > capacity) {
+  const uint8_t* const block = mi_block_at(page, p);
+  if (!mi_block_check_end_to(page, block, limit, &slack) || slack > capacity) {
     return capacity;
   }
   return capacity - slack;
+}
+
+size_t _mi_block_request(const mi_page_t* page, const void* p) { return mi_block_request_to(page, p, page->block_size); }
+
+size_t _mi_block_request_before(const mi_page_t* page, const void* p, size_t newsize) {
+  if (_mi_page_is_single(page) || newsize > page->block_size) {
+    return _mi_block_request(page, p);
+  }
+  return mi_block_request_to(page, p, (size_t)((const uint8_t*)p - mi_block_at(page, p)) + newsize);
 }
 
 void _mi_block_set_request(mi_page_t* page, void* p, size_t request) {
@@ -413,9 +431,8 @@ void _mi_block_set_request(mi_page_t* page, void* p, size_t request) {
                               &page->canary_key, &slack, &difference)) {
     const size_t block_room = page->block_size - MI_PADDING_SIZE;
     _mi_heap_count_request(_mi_page_heap(page), block_room - slack, block_room - (size_t)(trailer - end));
-    if (end > trailer - slack) {
-      memset(trailer - slack, 0, (size_t)(end - (trailer - slack)));
-    }
+    _mi_hard_padding_shift(trailer, slack, (size_t)(trailer - end), &page->canary_key);
+    return;
   }
   _mi_hard_padding_rewrite(trailer, (size_t)(trailer - end), &page->canary_key);
 }

@@ -87,6 +87,10 @@ void _mi_block_free_remote(mi_page_t* page, mi_block_t* block);
 // Checks the block's end first, and reports what it finds.
 size_t _mi_block_request(const mi_page_t* page, const void* p);
 
+// The same before the request becomes `newsize`: of a long slack only what then is the request's, and a part of the rest, is
+// checked. A free will check the whole.
+size_t _mi_block_request_before(const mi_page_t* page, const void* p, size_t newsize);
+
 // Whether the end of a live block is as it was written, without a report.
 bool _mi_block_end_is_right(const mi_page_t* page, const void* block);
 

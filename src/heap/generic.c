@@ -314,9 +314,9 @@ static void* mi_out_of_memory(size_t size) {
   return NULL;
 }
 
-static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
+static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, bool grows, bool zero) {
   bool is_zero = false;
-  mi_page_t* const page = _mi_page_new_single(theap, _mi_max(size, 1), align, &is_zero);
+  mi_page_t* const page = _mi_page_new_single(theap, _mi_max(size, 1), align, grows, &is_zero);
   if (page == NULL) {
     return NULL;
   }
@@ -349,7 +349,7 @@ static void* mi_theap_try_block(mi_theap_t* theap, size_t size, size_t room, boo
     mi_page_t* const page = mi_theap_next_page(theap, bin);
     if (page == NULL) {
       // A page of this class is larger than the block: under a tight limit the block alone may still be had.
-      return size > MI_SMALL_BLOCK_MAX ? mi_theap_try_single(theap, size, MI_SLICE_SIZE, zero) : NULL;
+      return size > MI_SMALL_BLOCK_MAX ? mi_theap_try_single(theap, size, MI_SLICE_SIZE, false, zero) : NULL;
     }
     const bool is_zero = page->free_is_zero;
     mi_block_t* const block = _mi_page_pop_as(page, origin);
@@ -369,13 +369,14 @@ typedef struct mi_request_s {
   size_t room;  // what the block must have
   size_t align;
   bool single;  // a page by itself, whatever the size
+  bool grows;   // such a page, and likely to be enlarged soon
   bool zero;
   uint8_t origin;  // of a block of a class
 } mi_request_t;
 
 static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) {
   if (request->single || request->room > MI_LARGE_BLOCK_MAX) {
-    return mi_theap_try_single(theap, request->size, request->align, request->zero);
+    return mi_theap_try_single(theap, request->size, request->align, request->grows, request->zero);
   }
   return mi_theap_try_block(theap, request->size, request->room, request->zero, request->origin);
 }
@@ -390,7 +391,7 @@ static struct {
 
 // Aligned as any block of a class may have to be.
 static void* mi_late_try_single(mi_theap_t* theap, const mi_request_t* request) {
-  return mi_theap_try_single(theap, request->size, _mi_max(request->align, MI_SLICE_SIZE), request->zero);
+  return mi_theap_try_single(theap, request->size, _mi_max(request->align, MI_SLICE_SIZE), request->grows, request->zero);
 }
 
 static void* mi_late_alloc(const mi_request_t* request) {
@@ -487,7 +488,7 @@ mi_inline void* mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room,
       return p;
     }
   }
-  const mi_request_t request = {size, room, MI_BLOCK_ALIGN, false, zero, origin};
+  const mi_request_t request = {size, room, MI_BLOCK_ALIGN, false, false, zero, origin};
   return mi_theap_alloc_any(theap, &request);
 }
 
@@ -504,7 +505,12 @@ void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zer
 }
 
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  const mi_request_t request = {_mi_max(size, MI_HAS_PADDING ? 0 : 1), size, align, true, zero, MI_FAMILY_ANY};
+  const mi_request_t request = {_mi_max(size, MI_HAS_PADDING ? 0 : 1), size, align, true, false, zero, MI_FAMILY_ANY};
+  return mi_theap_alloc_any(theap, &request);
+}
+
+void* _mi_theap_alloc_growing(mi_theap_t* theap, size_t size, size_t align, bool zero) {
+  const mi_request_t request = {size, size, align, true, true, zero, MI_FAMILY_ANY};
   return mi_theap_alloc_any(theap, &request);
 }
 

@@ -264,8 +264,8 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   return mi_page_publish(page, theap) ? page : NULL;
 }
 
-mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool* is_zero) {
-  const mi_large_layout_t layout = _mi_single_layout(size, align);
+mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool grows, bool* is_zero) {
+  mi_large_layout_t layout = _mi_single_layout(size, align);
   const size_t slices = layout.size / MI_SLICE_SIZE;
   // Up to a slice the layout aligns the block, beyond it the run does.
   const size_t lead = align > MI_SLICE_SIZE ? layout.offset / MI_SLICE_SIZE : 0;
@@ -275,8 +275,11 @@ mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, boo
   const bool fits = source.only != NULL || (slices <= _mi_arena_slices_max() && align <= MI_SINGLE_ARENA_ALIGN_MAX);
   if (fits && _mi_arena_claim_from(&source, slices, lead, _mi_max(align, MI_SLICE_SIZE), true, &run)) {
     page = mi_page_claim_meta(&run, false);
+    if (grows) {
+      layout.end = _mi_hard_large_end_of(layout.size, _mi_os_page_size());
+    }
     _mi_single_init(page, &layout);
-    _mi_single_guard(page);
+    _mi_single_guard(page, grows);
     page = mi_page_publish(page, theap) ? page : NULL;
   }
   if (page == NULL) {
@@ -316,7 +319,8 @@ void _mi_page_give_back(mi_page_t* page, bool idle) {
   if (MI_HAS_LARGE_QUARANTINE && _mi_page_is_single(page)) {
     const size_t os_page = _mi_os_page_size();
     const size_t first = _mi_align_down((size_t)(page->single_start - page->start), os_page);
-    _mi_arena_hold(page->arena, page->slice_index, page->slice_count, first, first + os_page, _mi_single_random());
+    const size_t end = page->memory_is_zero ? page->block_size : 0;
+    _mi_arena_hold(page->arena, page->slice_index, page->slice_count, first, first + os_page, end, _mi_single_random());
     return;
   }
   _mi_arena_release(page->arena, page->slice_index, page->slice_count, false);

@@ -303,8 +303,8 @@ void _mi_page_collect(mi_page_t* page);
 mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin);
 
 // A new page with one block of at least `size` bytes at a multiple of `align`, unowned, in the theap's heap (NULL: the main
-// heap). *is_zero: it holds zeroes.
-mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool* is_zero);
+// heap). `grows`: it is likely to be enlarged soon. *is_zero: it holds zeroes.
+mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool grows, bool* is_zero);
 
 // Gives a page's memory back. Owned by the caller, in no queue or list, with no block in use.
 void _mi_page_release(mi_page_t* page);

@@ -96,7 +96,7 @@ static void mi_single_guard_tail(mi_page_t* page) {
   }
 }
 
-void _mi_single_guard(mi_page_t* page) {
+void _mi_single_guard(mi_page_t* page, bool grows) {
   if (!MI_HAS_GUARD_PAGES) {
     return;
   }
@@ -108,7 +108,9 @@ void _mi_single_guard(mi_page_t* page) {
     const size_t at = page->slice_index * MI_SLICE_SIZE;
     (void)_mi_arena_guard(page->arena, at + head - os_page, at + head);
   }
-  mi_single_guard_tail(page);
+  if (!grows || mi_single_growth_is_guarded()) {
+    mi_single_guard_tail(page);
+  }
 }
 
 // Takes the guard behind the block away as far as `end`, an offset in the run.
@@ -183,7 +185,7 @@ static mi_page_t* mi_single_new_laid_out(const mi_theap_t* theap, mi_page_t* bes
   page->slice_count = layout->size / MI_SLICE_SIZE;
   page->memory_is_zero = true;
   _mi_single_init(page, layout);
-  _mi_single_guard(page);
+  _mi_single_guard(page, false);
   if (beside != NULL) {
     _mi_heap_enter_page_beside(page, beside);
   } else {

@@ -23,8 +23,9 @@ mi_large_layout_t _mi_single_layout(size_t size, size_t align);
 // Fills in what is the same for every single; arena, slices, start and memory_is_zero are set.
 void _mi_single_init(mi_page_t* page, const mi_large_layout_t* layout);
 
-// Makes what lies before and behind the block inaccessible, as far as the system allows.
-void _mi_single_guard(mi_page_t* page);
+// Makes what lies before and behind the block inaccessible, as far as the system allows. `grows`: in a while in which many
+// blocks grow, only what lies before it.
+void _mi_single_guard(mi_page_t* page, bool grows);
 
 // A single in memory of its own; entered everywhere. NULL: no memory.
 mi_page_t* _mi_single_new_from_os(const mi_theap_t* theap, size_t size, size_t align);

@@ -198,6 +198,9 @@ void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zer
 // Allocates a block that is a page by itself, whatever its size, at a multiple of `align`.
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero);
 
+// The same for a block that has grown and is likely to grow on.
+void* _mi_theap_alloc_growing(mi_theap_t* theap, size_t size, size_t align, bool zero);
+
 // Looks at the clock when something is due, does what is, and arms the fast paths unless the thread calls so rarely that
 // its next call should look again.
 void _mi_theap_tick(void);

@@ -15,7 +15,7 @@
 #include "src/sys/stats.h"
 
 enum {
-  MI_ARENA_BITMAPS = 7,
+  MI_ARENA_BITMAPS = 8,
   // The smallest arena worth a mapping of its own, and the alignment of a large one: a page-map leaf's OS page of
   // entries then belongs to one arena, and huge OS pages fit.
   MI_ARENA_SLICES_MIN = 64,
@@ -109,7 +109,7 @@ static void mi_arena_lay_out(mi_arena_t* arena, const mi_arena_plan_t* plan, siz
   const size_t words = _mi_bitmap_words(plan->slice_count);
   mi_bitmap_word_t* word = (mi_bitmap_word_t*)(arena + 1);
   mi_bitmap_word_t** const maps[MI_ARENA_BITMAPS] = {&arena->free, &arena->committed, &arena->dirty, &arena->purge,
-                                                     &arena->guarded, &arena->sealed, &arena->heads};
+                                                     &arena->wiped, &arena->guarded, &arena->sealed, &arena->heads};
   for (size_t i = 0; i < MI_ARENA_BITMAPS; i++, word += words) {
     *maps[i] = word;
   }
@@ -195,6 +195,7 @@ void _mi_arena_vacate_if_unused(mi_arena_t* arena) {
   _mi_arena_forget_guards(arena, 0, count);
   _mi_bitmap_clear(arena->purge, 0, count);
   _mi_bitmap_clear(arena->dirty, 0, count);
+  _mi_bitmap_clear(arena->wiped, 0, count);
   if (arena->commit_lazily) {
     _mi_bitmap_clear(arena->committed, 0, count);
   }

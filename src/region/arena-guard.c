@@ -13,11 +13,6 @@ static bool mi_slice_is_guarded(const mi_arena_t* arena, size_t index) {
   return _mi_bitmap_count(arena->guarded, index, 1) == 1;
 }
 
-// The slice at an offset in the arena.
-static bool mi_slice_is_sealed(const mi_arena_t* arena, size_t at) {
-  return _mi_bitmap_count(arena->sealed, at >> MI_SLICE_SHIFT, 1) == 1;
-}
-
 // Memory that is to stay, or lies in huge OS pages, has no guards.
 static bool mi_arena_skips_guards(const mi_arena_t* arena) {
   if (arena->is_pinned && _mi_guard_is_enabled()) {
@@ -70,31 +65,41 @@ bool _mi_arena_guard(mi_arena_t* arena, size_t from, size_t to) {
   return true;
 }
 
+// The system looks at each OS page of a call's range, so what lies between two guards is left out if it is more than so many
+// slices.
+enum { MI_UNGUARD_GAP_SLICES = 4 };
+
+// The first slice from `index` on that may have a guard; `end`: none before it.
+static size_t mi_arena_next_guarded(const mi_arena_t* arena, size_t end, size_t index) {
+  return _mi_min(_mi_bitmap_next_set(arena->sealed, end, index), _mi_bitmap_next_set(arena->guarded, end, index));
+}
+
 bool _mi_arena_unguard(mi_arena_t* arena, size_t from, size_t to) {
-  const size_t first = _mi_div_up(from, MI_SLICE_SIZE);
-  const size_t end = to >> MI_SLICE_SHIFT;
-  const size_t whole = end > first ? end - first : 0;
-  // The last OS page of the slice that the range begins in.
-  const bool has_partial = from % MI_SLICE_SIZE != 0 && to >= first * MI_SLICE_SIZE;
-  size_t units = 0;
-  if (whole > 0) {
-    units = _mi_bitmap_count(arena->sealed, first, whole) + _mi_bitmap_count(arena->guarded, first, whole);
-  }
-  if (has_partial) {
-    units += _mi_bitmap_count(arena->guarded, first - 1, 1);
-  }
-  if (units == 0 && !mi_slice_is_sealed(arena, from) && !mi_slice_is_sealed(arena, to - 1)) {
-    return true;
-  }
-  if (!_mi_guard_clear(arena->base + from, to - from, units)) {
-    return false;
-  }
-  if (whole > 0) {
-    _mi_bitmap_clear(arena->sealed, first, whole);
-    _mi_bitmap_clear(arena->guarded, first, whole);
-  }
-  if (has_partial) {
-    _mi_bitmap_clear(arena->guarded, first - 1, 1);
+  const size_t end = _mi_div_up(to, MI_SLICE_SIZE);
+  size_t next;
+  for (size_t first = mi_arena_next_guarded(arena, end, from >> MI_SLICE_SHIFT); first < end; first = next) {
+    size_t last = first;
+    while ((next = mi_arena_next_guarded(arena, end, last + 1)) < end && next - last <= MI_UNGUARD_GAP_SLICES) {
+      last = next;
+    }
+    const size_t last_end = (last + 1) * MI_SLICE_SIZE;
+    const size_t sealed_from = first * MI_SLICE_SIZE;
+    const bool is_sealed = _mi_bitmap_is_set(arena->sealed, first);
+    const size_t part_from = _mi_max(from, is_sealed ? sealed_from : sealed_from + MI_SLICE_SIZE - _mi_os_page_size());
+    const size_t part_to = _mi_min(to, last_end);
+    if (part_from >= part_to) {
+      continue;
+    }
+    // Only what is wholly in the range has no guard any more; one in the last OS page of a slice is if the slice's end is.
+    const size_t whole = sealed_from < from ? first + 1 : first;
+    const size_t whole_end = last_end > to ? last : last + 1;
+    const size_t sealed = whole < whole_end ? whole_end - whole : 0;
+    const size_t units = _mi_bitmap_count(arena->sealed, whole, sealed) + _mi_bitmap_count(arena->guarded, first, whole_end - first);
+    if (!_mi_guard_clear(arena->base + part_from, part_to - part_from, units)) {
+      return false;
+    }
+    _mi_bitmap_clear(arena->sealed, whole, sealed);
+    _mi_bitmap_clear(arena->guarded, first, whole_end - first);
   }
   return true;
 }
@@ -104,18 +109,13 @@ bool _mi_arena_unguard_run(mi_arena_t* arena, size_t index, size_t slices) {
     return true;
   }
   const size_t guard = _mi_hard_guard_size(slices * MI_SLICE_SIZE, _mi_os_page_size());
-  const size_t kept = guard > 0 && mi_slice_is_guarded(arena, index + slices - 1) ? 1 : 0;
-  const size_t sealed = _mi_bitmap_count(arena->sealed, index, slices);
-  const size_t guarded = slices > kept ? _mi_bitmap_count(arena->guarded, index, slices - kept) : 0;
-  if (sealed + guarded == 0) {
-    return true;
-  }
-  if (!_mi_guard_clear(arena->base + index * MI_SLICE_SIZE, slices * MI_SLICE_SIZE - kept * guard, sealed + guarded)) {
+  const size_t last = index + slices - 1;
+  const bool is_kept = guard > 0 && mi_slice_is_guarded(arena, last);
+  if (!_mi_arena_unguard(arena, index * MI_SLICE_SIZE, (last + 1) * MI_SLICE_SIZE - (is_kept ? guard : 0))) {
     return false;
   }
-  _mi_bitmap_clear(arena->sealed, index, slices);
-  if (slices > kept) {
-    _mi_bitmap_clear(arena->guarded, index, slices - kept);
+  if (is_kept) {
+    _mi_guard_forget(_mi_bitmap_clear(arena->sealed, last, 1));
   }
   return true;
 }

@@ -135,6 +135,9 @@ static bool mi_purge_claimed(mi_arena_t* arena, size_t index, size_t slices) {
   const bool done = _mi_arena_purge_run(arena, index, slices, &is_zero);
   if (done) {
     _mi_bitmap_clear(arena->purge, index, slices);
+    if (MI_HAS_ZERO_ON_FREE) {
+      _mi_bitmap_clear(arena->wiped, index, slices);
+    }
     if (is_zero) {
       _mi_bitmap_clear(arena->dirty, index, slices);
     }

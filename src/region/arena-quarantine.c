@@ -6,12 +6,14 @@
 
 #include <string.h>
 
+#include "hardening/fill.h"
 #include "hardening/large-quarantine.h"
 #include "src/prim/prim.h"
 #include "src/region/arena-guard.h"
 #include "src/region/arena-purge.h"
 #include "src/sys/lock.h"
 #include "src/sys/options.h"
+#include "src/sys/report.h"
 #include "src/sys/stats.h"
 
 typedef struct mi_held_s {
@@ -20,6 +22,7 @@ typedef struct mi_held_s {
   size_t slices;
   bool is_purged;
   bool is_zero;
+  bool is_wiped;  // cleared by hand, and accessible for the most part
 } mi_held_t;
 
 static struct {
@@ -54,7 +57,10 @@ static void mi_held_give_up(const mi_held_t* held) {
   if (_mi_guard_are_mappings()) {
     (void)_mi_arena_unguard_run(held->arena, held->index, held->slices);
   }
-  if (MI_HAS_ZERO_ON_FREE && !held->is_purged) {
+  if (MI_HAS_ZERO_ON_FREE && !held->is_purged && held->is_wiped) {
+    _mi_bitmap_set(held->arena->wiped, held->index, held->slices);
+    _mi_arena_release_pending(held->arena, held->index, held->slices);
+  } else if (MI_HAS_ZERO_ON_FREE && !held->is_purged) {
     _mi_arena_release_purged(held->arena, held->index, held->slices);
   } else {
     _mi_arena_release(held->arena, held->index, held->slices, held->is_zero);
@@ -85,10 +91,44 @@ static mi_held_t mi_held_take(size_t i) {
   return held;
 }
 
+// Whether a block is small enough to be cleared by hand rather than by giving its memory back, where freed memory is zeroed:
+// nothing else in its run was written. `end`: of the block in its run, 0: that is not known.
+static bool mi_held_may_wipe(const mi_held_t* held, size_t end) {
+  return MI_HAS_ZERO_ON_FREE && end > 0 && held->slices <= MI_LARGE_WIPED_SLICES_MAX && !held->arena->is_lent;
+}
+
+static void mi_held_wipe(mi_held_t* held, size_t from, size_t end) {
+  uint8_t* const run = held->arena->base + held->index * MI_SLICE_SIZE;
+  if (from < end) {
+    _mi_hard_fill_set(run + from, end - from, 0);
+  }
+  held->is_wiped = true;
+}
+
+static mi_cold void mi_wiped_report(const uint8_t* p, size_t size) {
+  const size_t at = _mi_hard_fill_find(p, size, 0);
+  _mi_report(MI_VIOLATION_write_after_free, "a large block was written while it was free: address %p holds 0x%02x",
+             (const void*)(p + at), p[at]);
+}
+
+size_t _mi_arena_take_wiped(mi_arena_t* arena, size_t index, size_t slices) {
+  const size_t end = index + slices;
+  for (size_t i = _mi_bitmap_next_set(arena->wiped, end, index); i < end; i = _mi_bitmap_next_set(arena->wiped, end, i + 1)) {
+    uint8_t* const slice = arena->base + i * MI_SLICE_SIZE;
+    // A guard that the run keeps is nobody's memory.
+    const size_t size = MI_SLICE_SIZE - (_mi_bitmap_is_set(arena->guarded, i) ? _mi_os_page_size() : 0);
+    if (mi_unlikely(!_mi_hard_fill_is(slice, size, 0, false))) {
+      mi_wiped_report(slice, size);
+      memset(slice, 0, size);
+    }
+  }
+  return _mi_bitmap_clear(arena->wiped, index, slices);
+}
+
 // Whether all of a block may become inaccessible now. What is never to be purged keeps its memory. Where freed memory is
-// zeroed there is nothing to save: that a block's memory goes back is how it becomes zeroes.
-static bool mi_held_may_seal(size_t slices) {
-  if (MI_HAS_ZERO_ON_FREE) {
+// zeroed, that a block's memory goes back is how one becomes zeroes that is not cleared by hand.
+static bool mi_held_may_seal(size_t slices, bool may_wipe) {
+  if (MI_HAS_ZERO_ON_FREE && !may_wipe) {
     return true;
   }
   const long delay = _mi_option_get(mi_option_purge_delay);
@@ -102,15 +142,19 @@ static bool mi_held_may_seal(size_t slices) {
   return may;
 }
 
-void _mi_arena_hold(mi_arena_t* arena, size_t index, size_t slices, size_t first, size_t first_end, uint64_t random) {
-  mi_held_t held = {arena, index, slices, false, false};
+void _mi_arena_hold(mi_arena_t* arena, size_t index, size_t slices, size_t first, size_t first_end, size_t end, uint64_t random) {
+  mi_held_t held = {arena, index, slices, false, false, false};
   mi_held_t leaving[MI_LARGE_HELD_MAX];
   size_t leaving_count = 0;
   if (_mi_guard_is_enabled() && (_mi_hard_large_may_hold(slices, 0) || !_mi_guard_are_mappings())) {
-    if (mi_held_may_seal(slices)) {
+    const bool may_wipe = mi_held_may_wipe(&held, end);
+    if (mi_held_may_seal(slices, may_wipe)) {
       mi_held_seal(&held);
     } else {
-      (void)_mi_arena_guard(arena, index * MI_SLICE_SIZE + first, index * MI_SLICE_SIZE + first_end);
+      const bool is_guarded = _mi_arena_guard(arena, index * MI_SLICE_SIZE + first, index * MI_SLICE_SIZE + first_end);
+      if (may_wipe) {
+        mi_held_wipe(&held, is_guarded ? first_end : first, end);
+      }
     }
   }
   if (!_mi_guard_is_enabled() || !_mi_hard_large_may_hold(slices, mi_held_full(&held))) {

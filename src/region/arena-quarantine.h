@@ -9,8 +9,12 @@
 
 // Takes the claimed slices of a freed block over: makes them inaccessible, holds them, and gives up others in their place.
 // Where not all can be made inaccessible at once, the OS pages from `first` on, an offset in the run, up to `first_end` are.
-// `random`: any number.
-void _mi_arena_hold(mi_arena_t* arena, size_t index, size_t slices, size_t first, size_t first_end, uint64_t random);
+// `end`: where the block ends in the run, if all the rest of it holds zeroes, else 0. `random`: any number.
+void _mi_arena_hold(mi_arena_t* arena, size_t index, size_t slices, size_t first, size_t first_end, size_t end, uint64_t random);
+
+// Looks through those slices of a claimed run, without guards but for its last OS page, that were cleared when they were
+// freed, and reports what was written since. Returns how many there are; they hold zeroes.
+size_t _mi_arena_take_wiped(mi_arena_t* arena, size_t index, size_t slices);
 
 // Gives back the memory behind what is held in the arena, and makes the rest of it inaccessible.
 void _mi_arena_held_purge(mi_arena_t* arena);

@@ -12,6 +12,7 @@
 #include "src/region/arena-create.h"
 #include "src/region/arena-guard.h"
 #include "src/region/arena-purge.h"
+#include "src/region/arena-quarantine.h"
 #include "src/region/arena-table.h"
 #include "src/sys/huge.h"
 #include "src/sys/options.h"
@@ -24,6 +25,7 @@ enum {
   // arena. Small enough for the metadata of a few pages to lie together.
   MI_ARENA_WINDOW = 64,
   MI_ARENA_WINDOW_RUNS = 16,
+  MI_ARENA_USED_RUNS = 8,
   MI_ARENA_WINDOW_SHARE = 8,
   // After so many runs that the system would not open the search for one ends: it is not guards that are in the way.
   MI_ARENA_REFUSALS_MAX = 8,
@@ -156,7 +158,8 @@ bool _mi_arena_commit(mi_arena_t* arena, size_t index, size_t slices) {
 // What a new owner does to a run: it is in use, so not to be purged, and will be written. True: it holds zeroes.
 static bool mi_arena_take(mi_arena_t* arena, size_t index, size_t slices) {
   _mi_bitmap_clear(arena->purge, index, slices);
-  return _mi_bitmap_set(arena->dirty, index, slices) == slices;
+  const size_t wiped = MI_HAS_ZERO_ON_FREE ? _mi_arena_take_wiped(arena, index, slices) : 0;
+  return _mi_bitmap_set(arena->dirty, index, slices) + wiped == slices;
 }
 
 void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
@@ -185,7 +188,8 @@ static size_t mi_arena_window(const mi_arena_t* arena, size_t slices) {
 // memory, random places do not make the process hold more of it.
 static bool mi_arena_claim_used(mi_arena_t* arena, size_t first, size_t slices, size_t align, size_t* index) {
   const size_t from = _mi_align_up(first, align);
-  const size_t places = mi_arena_window(arena, slices) / align;
+  const size_t window = _mi_min(mi_arena_window(arena, slices), _mi_max(MI_ARENA_WINDOW, slices * MI_ARENA_USED_RUNS));
+  const size_t places = window / align;
   if (from >= arena->slice_count || places == 0) {
     return false;
   }
@@ -195,7 +199,8 @@ static bool mi_arena_claim_used(mi_arena_t* arena, size_t first, size_t slices, 
   }
   for (size_t i = 0; i < places; i++) {
     const size_t at = from + (i + offset < places ? i + offset : i + offset - places) * align;
-    if (at + slices <= arena->slice_count && _mi_bitmap_is_set(arena->dirty, at) && _mi_bitmap_is_set(arena->free, at) &&
+    // That both ends were used tells enough of the rest.
+    if (at + slices <= arena->slice_count && _mi_bitmap_is_set(arena->dirty, at) && _mi_bitmap_is_set(arena->dirty, at + slices - 1) && _mi_bitmap_is_set(arena->free, at) &&
         _mi_bitmap_try_claim(arena->free, at, slices)) {
       *index = at;
       return true;
@@ -214,7 +219,7 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
   }
   size_t wanted = apart ? _mi_max(first, arena->slice_count / MI_ARENA_APART_SHARE) : first;
   if (MI_HAS_RANDOM_PLACE && _mi_arena_has_room(arena)) {
-    if (!apart && phase == 0 && mi_arena_claim_used(arena, first, slices, align, index)) {
+    if (phase == 0 && mi_arena_claim_used(arena, wanted, slices, align, index)) {
       return true;
     }
     wanted += _mi_arena_choose(mi_arena_window(arena, slices));
@@ -393,6 +398,11 @@ bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, b
     return false;
   }
   if (!mi_arena_commit_run(arena, end_index, extra, false)) {
+    mi_arena_disclaim(arena, end_index, extra);
+    return false;
+  }
+  // What was wiped is looked through.
+  if (MI_HAS_ZERO_ON_FREE && !_mi_arena_unguard_run(arena, end_index, extra)) {
     mi_arena_disclaim(arena, end_index, extra);
     return false;
   }

@@ -39,6 +39,7 @@ struct mi_arena_s {
   mi_bitmap_word_t* committed;      // readable and writable
   mi_bitmap_word_t* dirty;          // may hold something else than zeroes
   mi_bitmap_word_t* purge;          // free, and its memory goes back at the deadline
+  mi_bitmap_word_t* wiped;          // free, and was cleared, though a stale pointer may have written there since
   mi_bitmap_word_t* guarded;        // the last OS page is inaccessible
   mi_bitmap_word_t* sealed;         // any OS page may be inaccessible
   mi_bitmap_word_t* heads;          // the first slice of a page in use, for walks over all pages

@@ -9,6 +9,7 @@
 #include "src/heap/process.h"
 #include "src/region/arena-guard.h"
 #include "src/sys/options.h"
+#include "src/sys/report.h"
 #include "test/lib/child.h"
 #include "test/lib/probe.h"
 #include "test/lib/rss.h"
@@ -68,6 +69,42 @@ MI_TEST(memory_returns) {
   }
   const size_t after = mi_test_rss() / 1024;
   MI_CHECK_MSG(after <= before + 1024, "%zu KiB, %zu before", after, before);
+}
+
+// Beyond the budget, and where freed memory is zeroed: a block is cleared, and looked through when its slices serve again.
+static void mi_quarantine_test_wiped(void* arg) {
+  const bool write = arg != NULL;
+  MI_REQUIRE(_mi_process_init());
+  _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_REPORT);
+  uint8_t* p = NULL;
+  for (int i = 0; i < 100 && p == NULL; i++) {
+    uint8_t* const next = mi_quarantine_test_new(SIZE);
+    _mi_free(next);
+    p = mi_test_is_readable(next + SIZE / 2) ? next : NULL;
+  }
+  MI_REQUIRE(p != NULL);
+  MI_CHECK_MSG(!mi_test_is_readable(p), "the first OS page of %p is accessible", (void*)p);
+  MI_CHECK(mi_test_all_bytes((uint8_t*)_mi_align_up_ptr((uintptr_t)p + 1, _mi_os_page_size()), SIZE - 2 * _mi_os_page_size(), 0));
+  p[SIZE / 2] = write ? 7 : 0;
+  mi_violation_message[0] = 0;
+  for (int i = 0; i < 300 && mi_violation_message[0] == 0; i++) {
+    uint8_t* const next = _mi_theap_alloc(NULL, SIZE, true);
+    MI_REQUIRE(next != NULL);
+    MI_CHECK(mi_test_all_bytes(next, SIZE, 0));
+    memset(next, 1, SIZE);
+    _mi_free(next);
+  }
+  char wanted[80];
+  snprintf(wanted, sizeof(wanted), "address %p holds 0x07", (void*)(p + SIZE / 2));
+  MI_CHECK_MSG(!write || strstr(mi_violation_message, wanted) != NULL, "the report is: %s", mi_violation_message);
+  MI_CHECK_MSG(write || mi_violation_message[0] == 0, "reported without reason: %s", mi_violation_message);
+}
+
+MI_TEST(wiped) {
+  if (MI_HAS_LARGE_QUARANTINE && MI_HAS_ZERO_ON_FREE) {
+    MI_CHECK_IN_CHILD(mi_quarantine_test_wiped, NULL, 20000);
+    MI_CHECK_IN_CHILD(mi_quarantine_test_wiped, (void*)1, 20000);
+  }
 }
 
 static void mi_quarantine_test_in_child(void* arg) {

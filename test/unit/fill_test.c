@@ -34,4 +34,24 @@ MI_TEST(every_size_and_place) {
   }
 }
 
+// Lines that hold the value already are left alone, wherever they are.
+MI_TEST(large_and_partly_written) {
+  enum { LARGE = 8192 };
+  static mi_aligned(16) uint8_t bytes[LARGE + 32];
+  for (size_t size = MI_FILL_LOOK_MIN - 32; size <= LARGE; size += size < MI_FILL_LOOK_MIN + 160 ? 16 : 1040) {
+    uint8_t* const p = bytes + 16;
+    for (size_t at = 0; at < size; at += 1 + at / 16) {
+      memset(bytes, 0x33, sizeof(bytes));
+      memset(p, 0, size);
+      p[at] = 1;
+      p[size - 1 - at] = 2;
+      _mi_hard_fill_set(p, size, 0);
+      MI_CHECK_MSG(mi_test_all_bytes(p, size, 0) && p[size] == 0x33 && p[-1] == 0x33, "byte %zu of %zu", at, size);
+    }
+    memset(bytes, 0x33, sizeof(bytes));
+    _mi_hard_fill_set(p, size, MI_FILL_FREED);
+    MI_CHECK(mi_test_all_bytes(p, size, MI_FILL_FREED) && p[size] == 0x33 && p[-1] == 0x33);
+  }
+}
+
 MI_TEST_MAIN()

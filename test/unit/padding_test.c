@@ -74,6 +74,40 @@ MI_TEST(every_byte_of_slack) {
   }
 }
 
+// A request that becomes another in place.
+MI_TEST(every_shift) {
+  static uint8_t wanted[SIZE];
+  for (size_t before = 0; before <= ROOM; before += 1 + before / 16) {
+    for (size_t slack = 0; slack <= ROOM; slack += 1 + slack / 16) {
+      memset(mi_padding_test_block, 0x55, SIZE);
+      _mi_hard_padding_rewrite(mi_padding_test_trailer, slack, mi_padding_test_key);
+      if (slack < before) {
+        memset(mi_padding_test_trailer - before, 0, before - slack);
+      }
+      memcpy(wanted, mi_padding_test_block, SIZE);
+      memset(mi_padding_test_block, 0x55, SIZE);
+      _mi_hard_padding_rewrite(mi_padding_test_trailer, before, mi_padding_test_key);
+      _mi_hard_padding_shift(mi_padding_test_trailer, before, slack, mi_padding_test_key);
+      MI_CHECK_MSG(memcmp(wanted, mi_padding_test_block, SIZE) == 0, "slack of %zu bytes becomes %zu", before, slack);
+    }
+  }
+}
+
+MI_TEST(part_of_the_slack) {
+  for (size_t slack = 1; slack <= ROOM; slack += slack < 70 ? 1 : 37) {
+    for (size_t part = 0; part <= slack + 1; part++) {
+      memset(mi_padding_test_block, 0x55, SIZE);
+      _mi_hard_padding_rewrite(mi_padding_test_trailer, slack, mi_padding_test_key);
+      MI_CHECK_EQ(_mi_hard_padding_compare_part(mi_padding_test_trailer, slack, part), slack);
+      for (size_t bad = 0; bad < slack; bad += 1 + bad / 8) {
+        mi_padding_test_trailer[bad - slack] ^= 0x40;
+        MI_CHECK_EQ(_mi_hard_padding_compare_part(mi_padding_test_trailer, slack, part), bad < part ? bad : slack);
+        mi_padding_test_trailer[bad - slack] ^= 0x40;
+      }
+    }
+  }
+}
+
 // Any change of the bytes that a linear write meets first, from either side, is seen, and its side told.
 MI_TEST(every_byte_of_the_trailer) {
   static const struct {

@@ -30,7 +30,7 @@ enum { KINDS = sizeof(mi_single_test_kinds) / sizeof(mi_single_test_kinds[0]) };
 
 static mi_page_t* mi_single_test_new(size_t kind, bool* is_zero) {
   MI_REQUIRE(_mi_process_init());
-  mi_page_t* const page = _mi_page_new_single(NULL, mi_single_test_kinds[kind].size, mi_single_test_kinds[kind].align, is_zero);
+  mi_page_t* const page = _mi_page_new_single(NULL, mi_single_test_kinds[kind].size, mi_single_test_kinds[kind].align, false, is_zero);
   MI_REQUIRE(page != NULL);
   return page;
 }
@@ -292,7 +292,7 @@ MI_TEST(moved_while_its_heap_is_deleted) {
     mi_heap_t* const heap = _mi_heap_new();
     bool is_zero;
     MI_REQUIRE(heap != NULL);
-    mi_single_test_page = _mi_page_new_single(_mi_heap_theap(heap), MI_MIB, MI_SLICE_SIZE, &is_zero);
+    mi_single_test_page = _mi_page_new_single(_mi_heap_theap(heap), MI_MIB, MI_SLICE_SIZE, false, &is_zero);
     MI_REQUIRE(mi_single_test_page != NULL);
     pthread_barrier_wait(&mi_single_test_gate);
     for (volatile int spin = i * 20; spin > 0; spin--) {
