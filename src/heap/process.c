@@ -2,7 +2,8 @@
 // May include: base, prim, sys, region, heap.
 // Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
 // Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
-// in which they may nest: late theap, heaps, heap, zero sizes, singles, arenas, purge, page map, guarded records, metadata, random, configuration.
+// in which they may nest: late theap, heaps, heap, zero sizes, singles, arenas, purge, page map, guarded records, metadata,
+// random, configuration.
 #include "src/heap/process.h"
 
 #include "src/guarded/record.h"

@@ -157,7 +157,9 @@ MI_TEST(many) {
 // Whoever looks finds a record of one piece: each member says the same number.
 
 static bool mi_record_test_is_whole(const mi_guarded_record_t* record) {
-  return record->seed == record->request && record->block == record->slot + record->request;
+  const bool is_freed = record->state == MI_GUARDED_FREED;
+  return record->seed == record->request && record->block == record->slot + record->request &&
+      is_freed == (record->free_thread != 0) && (is_freed || record->free_count == 0);
 }
 
 static void mi_record_test_look(void) {
