@@ -193,12 +193,17 @@ static void* mi_record_test_churn(void* arg) {
 MI_TEST(races) {
   const struct sigaction action = {.sa_handler = &mi_record_test_signal, .sa_flags = SA_RESTART};
   MI_REQUIRE(sigaction(SIGALRM, &action, NULL) == 0);
-  const struct itimerval often = {{0, 500}, {0, 500}};
+  const struct itimerval often = {{0, 200}, {0, 200}};
   MI_REQUIRE(setitimer(ITIMER_REAL, &often, NULL) == 0);
   pthread_t threads[THREADS];
   for (uintptr_t i = 0; i < THREADS; i++) {
     MI_REQUIRE(pthread_create(&threads[i], NULL, &mi_record_test_churn, (void*)i) == 0);
   }
+  // The signals are for those who are in the middle of a change.
+  sigset_t alarms;
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  MI_REQUIRE(pthread_sigmask(SIG_BLOCK, &alarms, NULL) == 0);
   for (size_t i = 0; i < THREADS; i++) {
     pthread_join(threads[i], NULL);
   }
