@@ -128,13 +128,18 @@ void _mi_guarded_draw_process(void) {
   }
 }
 
-void _mi_guarded_report_start(void) {
-  if (_mi_option_get(mi_option_guarded_sample_rate) <= 0) {
-    return;
-  }
-  _mi_report_set_notes(&mi_guarded_notes);
-  if (_mi_option_is_enabled(mi_option_guarded_report)) {
+void _mi_guarded_report_arm(void) {
+  static _Atomic(bool) armed;
+  if (mi_unlikely(!mi_atomic_load_relaxed(&armed)) && !mi_atomic_exchange_acq_rel(&armed, true) &&
+      _mi_option_is_enabled(mi_option_guarded_report)) {
     (void)_mi_prim_fault_hook(&mi_guarded_on_fault);
+  }
+}
+
+void _mi_guarded_report_start(void) {
+  _mi_report_set_notes(&mi_guarded_notes);
+  if (_mi_option_get(mi_option_guarded_sample_rate) > 0) {
+    _mi_guarded_report_arm();
   }
 }
 

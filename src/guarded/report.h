@@ -14,9 +14,13 @@ enum { MI_GUARDED_PATIENCE_MS = 500 };
 // first call after the environment was read decides.
 mi_cold void _mi_guarded_draw_process(void);
 
-// Where allocations are sampled and option guarded_report asks for it, takes the signals of faults; and adds to reports what is
-// known of guarded blocks. At the start of the process.
+// The start of the process: from here on reports say what is known of guarded blocks, and where allocations are sampled the
+// signals of faults are taken.
 mi_cold void _mi_guarded_report_start(void);
+
+// Takes the signals of faults if option guarded_report asks for it. The first call decides: with the first guarded block, where the
+// program has begun to sample by itself.
+void _mi_guarded_report_arm(void);
 
 // A forked child has one thread, and no report under way.
 void _mi_guarded_report_fork_child(void);

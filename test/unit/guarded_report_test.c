@@ -18,7 +18,6 @@
 #include "src/sys/log.h"
 #include "src/sys/options.h"
 #include "src/sys/os.h"
-#include "src/sys/report-file.h"
 #include "src/sys/report.h"
 #include "test/lib/child.h"
 #include "test/lib/test.h"
@@ -54,7 +53,21 @@ static mi_crash_test_slot_t mi_crash_test_slot(size_t request, bool is_freed) {
 static void mi_crash_test_start(void) {
   MI_REQUIRE(_mi_process_init());
   _mi_option_set(mi_option_guarded_sample_rate, 1000);
-  _mi_guarded_report_start();
+}
+
+// For what is read at the start of a process: the test `arg` in a process of its own.
+static void mi_crash_test_again(void* arg) {
+  MI_REQUIRE(setenv("MI_CRASH_TEST_AGAIN", "1", 1) == 0);
+  execl("/proc/self/exe", "guarded_report_test", (const char*)arg, NULL);
+  _exit(99);
+}
+
+static bool mi_crash_test_is_again(void) { return getenv("MI_CRASH_TEST_AGAIN") != NULL; }
+
+static void mi_crash_test_overflow(void) {
+  mi_crash_test_start();
+  const mi_crash_test_slot_t slot = mi_crash_test_slot(REQUEST, false);
+  *(volatile uint8_t*)(slot.block + REQUEST) = 1;
 }
 
 // Each kind, in words
@@ -170,15 +183,14 @@ MI_TEST(others_are_left_alone) {
   }
 }
 
-static void mi_crash_test_off(void* arg) {
-  (void)arg;
-  _mi_option_set(mi_option_guarded_report, 0);
-  mi_crash_test_start();
-  mi_crash_test_access(mi_crash_test_slot(REQUEST, false).block + REQUEST, true);
-}
-
 MI_TEST(switched_off) {
-  mi_test_child_run(&mi_crash_test_child, &mi_crash_test_off, NULL, MS);
+  if (mi_crash_test_is_again()) {
+    mi_crash_test_overflow();
+  }
+  char name[] = "switched_off";
+  MI_REQUIRE(setenv("MIMALLOC_GUARDED_REPORT", "0", 1) == 0);
+  mi_test_child_run(&mi_crash_test_child, &mi_crash_test_again, name, MS);
+  MI_REQUIRE(unsetenv("MIMALLOC_GUARDED_REPORT") == 0);
   MI_CHECK_EQ(mi_crash_test_child.signal, SIGSEGV);
   MI_CHECK_STREQ(mi_crash_test_child.err, "");
 }
@@ -320,22 +332,6 @@ MI_TEST(notes) {
 
 static char mi_crash_test_path[256];
 
-static void mi_crash_test_to_file(void* arg) {
-  const bool* const closes = arg;
-  setenv("MIMALLOC_GUARDED_LOG", mi_crash_test_path, 1);
-  _mi_report_file_open();
-  mi_crash_test_start();
-  if (*closes) {
-    // A program that closes what it does not know, and uses the numbers again.
-    for (int i = 3; i < 1024; i++) {
-      close(i);
-    }
-    for (int i = 3; i < 1024 && open("/dev/null", O_RDWR) >= 0; i++) {
-    }
-  }
-  mi_crash_test_access(mi_crash_test_slot(REQUEST, false).block + REQUEST, true);
-}
-
 static size_t mi_crash_test_file_reports(void) {
   FILE* const file = fopen(mi_crash_test_path, "r");
   char line[1024];
@@ -349,33 +345,49 @@ static size_t mi_crash_test_file_reports(void) {
   return count;
 }
 
+static void mi_crash_test_in_file(size_t expected, size_t elsewhere) {
+  char name[] = "file";
+  mi_test_child_run(&mi_crash_test_child, &mi_crash_test_again, name, MS);
+  MI_CHECK_EQ(mi_crash_test_child.signal, SIGSEGV);
+  MI_CHECK_EQ(mi_crash_test_count(": overflow: "), elsewhere);
+  MI_CHECK_EQ(mi_crash_test_file_reports(), expected);
+}
+
+// A program that closes what it does not know, and uses the numbers again.
+static void mi_crash_test_reuse_numbers(void) {
+  for (int i = 3; i < 1024; i++) {
+    close(i);
+  }
+  for (int i = 3; i < 1024 && open("/dev/null", O_RDWR) >= 0; i++) {
+  }
+}
+
 MI_TEST(file) {
+  if (mi_crash_test_is_again()) {
+    if (getenv("MI_CRASH_TEST_CLOSES") != NULL) {
+      mi_crash_test_reuse_numbers();
+    }
+    mi_crash_test_overflow();
+  }
   const char* const dir = getenv("TEST_TMPDIR");
   snprintf(mi_crash_test_path, sizeof(mi_crash_test_path), "%s/guarded-log.%d", dir == NULL ? "/tmp" : dir, (int)getpid());
-  bool closes = false;
-  for (size_t i = 1; i <= 2; i++) {
-    mi_test_child_run(&mi_crash_test_child, &mi_crash_test_to_file, &closes, MS);
-    MI_CHECK_EQ(mi_crash_test_child.signal, SIGSEGV);
-    MI_CHECK_STREQ(mi_crash_test_child.err, "");
-    MI_CHECK_EQ(mi_crash_test_file_reports(), i);
-  }
+  MI_REQUIRE(setenv("MIMALLOC_GUARDED_LOG", mi_crash_test_path, 1) == 0);
+  mi_crash_test_in_file(1, 0);
+  MI_CHECK_STREQ(mi_crash_test_child.err, "");
+  mi_crash_test_in_file(2, 0);
   struct stat status;
   MI_CHECK(stat(mi_crash_test_path, &status) == 0 && (status.st_mode & 0777) == 0600);
-  closes = true;
-  mi_test_child_run(&mi_crash_test_child, &mi_crash_test_to_file, &closes, MS);
-  MI_CHECK_EQ(mi_crash_test_child.signal, SIGSEGV);
-  MI_CHECK_EQ(mi_crash_test_count(": overflow: "), 1);
-  MI_CHECK_EQ(mi_crash_test_file_reports(), 2);
+  MI_REQUIRE(setenv("MI_CRASH_TEST_CLOSES", "1", 1) == 0);
+  mi_crash_test_in_file(2, 1);
+  MI_REQUIRE(unsetenv("MI_CRASH_TEST_CLOSES") == 0);
   // Not through a link, which somebody else may have put there.
-  char link[300];
+  char link[sizeof(mi_crash_test_path) + 8];
   snprintf(link, sizeof(link), "%s.link", mi_crash_test_path);
-  MI_REQUIRE(symlink(mi_crash_test_path, link) == 0);
-  rename(link, mi_crash_test_path);
-  closes = false;
-  mi_test_child_run(&mi_crash_test_child, &mi_crash_test_to_file, &closes, MS);
-  MI_CHECK_EQ(mi_crash_test_count(": warning: the file of MIMALLOC_GUARDED_LOG cannot be opened"), 1);
-  MI_CHECK_EQ(mi_crash_test_count("it is a symbolic link"), 1);
-  MI_CHECK_EQ(mi_crash_test_count(": overflow: "), 1);
+  MI_REQUIRE(symlink(mi_crash_test_path, link) == 0 && setenv("MIMALLOC_GUARDED_LOG", link, 1) == 0);
+  mi_crash_test_in_file(2, 1);
+  MI_CHECK_EQ(mi_crash_test_count(": warning: the file of MIMALLOC_GUARDED_LOG cannot be opened to append to (it is a symbolic link, "), 1);
+  MI_REQUIRE(unsetenv("MIMALLOC_GUARDED_LOG") == 0);
+  unlink(link);
   unlink(mi_crash_test_path);
 }
 
