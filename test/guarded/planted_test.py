@@ -36,13 +36,14 @@ def first_report(program, library, mode, logs):
         done = run(program, library, mode, log)
         if os.path.getsize(log) > 0:
             return log, done
-        if done.returncode != 0:
+        # A read beyond the last block of a page meets the guard page of all pages, where there is one: a fault that nothing is known of.
+        if done.returncode != 0 and (mode, done.returncode) != ("read", -signal.SIGSEGV):
             fail("%s: run %d ended with %d and no report: %s" % (mode, number, done.returncode, done.stderr))
     return fail("%s: not found in %d runs" % (mode, RUNS))
 
 
-def check(program, library, script, folder, mode, ends, named):
-    """The bug of one mode is found, by name, and again with the seed."""
+def check(program, library, script, folder, mode, ends, named, repeats):
+    """The bug of one mode is found, by name, and, where nothing else ends the run by chance, again with the seed."""
     logs = os.path.join(folder, mode)
     os.mkdir(logs)
     log, done = first_report(program, library, mode, logs)
@@ -56,6 +57,8 @@ def check(program, library, script, folder, mode, ends, named):
         if not re.search(pattern, names):
             fail("%s: the functions are not named, %s:\n%s" % (mode, pattern, names))
 
+    if not repeats:
+        return
     # The same block, in the same round, with the same calls.
     seed = re.search(r"MIMALLOC_GUARDED_SAMPLE_SEED=(\d+)", text).group(1)
     for again in ("again.1", "again.2"):
@@ -64,7 +67,7 @@ def check(program, library, script, folder, mode, ends, named):
             fail("%s: seed %s: %d rounds and %d, then %d rounds and %d" % (mode, seed, done.stdout.count("\n"), done.returncode,
                                                                           other.stdout.count("\n"), other.returncode))
     grouped = symbolized(script, logs)
-    if not grouped.startswith("3 times\n"):
+    if [count for count in re.findall(r"(?m)^(\d+) times?$", grouped) if int(count) % 3 != 0]:
         fail("%s: the runs of one seed are not equal:\n%s" % (mode, grouped))
 
 
@@ -73,13 +76,16 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "store")
         subprocess.run(["cc", "-g", "-O1", "-fno-omit-frame-pointer", "-o", program] + [s for s in sources if s.endswith(".c")], check=True)
-        check(program, library, script, folder, "read", signal.SIGSEGV, [r"read by thread \d+\n    #0 store_sum in \S*store\.c:\d+\n"])
-        check(program, library, script, folder, "write", signal.SIGABRT if "guarded" not in library else 0, [])
+        plain = "guarded" in os.path.basename(library)
+        check(program, library, script, folder, "read", signal.SIGSEGV, [r"read by thread \d+\n    #0 store_sum in \S*store\.c:\d+\n"], plain)
+        check(program, library, script, folder, "write", 0 if plain else signal.SIGABRT, [], True)
 
         # None of this without sampling.
         quiet = os.path.join(folder, "quiet")
-        if run(program, library, "read", quiet, MIMALLOC_GUARDED_SAMPLE_RATE="0").returncode != 0 or os.path.getsize(quiet) > 0:
-            fail("a report at rate 0")
+        for mode in ("read", "write"):
+            run(program, library, mode, quiet, MIMALLOC_GUARDED_SAMPLE_RATE="0")
+        if os.path.getsize(quiet) > 0:
+            fail("a report at rate 0:\n%s" % open(quiet).read())
         # One process in three: some sample and some do not.
         count = 30
         for number in range(count):
