@@ -138,7 +138,7 @@ void _mi_guarded_report_arm(void) {
 
 void _mi_guarded_report_start(void) {
   _mi_report_set_notes(&mi_guarded_notes);
-  if (_mi_option_get(mi_option_guarded_sample_rate) > 0) {
+  if (MI_HAS_GUARDED && _mi_option_get(mi_option_guarded_sample_rate) > 0) {
     _mi_guarded_report_arm();
   }
 }

@@ -7,8 +7,8 @@
 #include "src/heap/process.h"
 
 #include "src/guarded/record.h"
-#include "src/guarded/slots.h"
 #include "src/guarded/report.h"
+#include "src/guarded/slots.h"
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/orphan.h"
@@ -87,8 +87,8 @@ static void mi_fork_child(void) {
     _mi_quarantine_fork_child(theap);
   }
   _mi_pins_fork_child();
-  _mi_sample_fork_child();
   _mi_guarded_report_fork_child();
+  _mi_sample_fork_child();
 }
 
 // How many bits addresses may have: more than the system gives by itself is for memory that the program lends.

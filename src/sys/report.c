@@ -80,6 +80,8 @@ static size_t mi_report_build(char* line, mi_violation_t kind, const char* fmt, 
 // Calls
 
 enum { MI_REPORT_CALLS_MAX = 64,
+       // A fault without its calls says little, so that these are listed whatever option backtrace says of other reports.
+       MI_REPORT_FAULT_CALLS = 16,
        // A few lines: they are written together where there is room.
        MI_REPORT_BLOCK = 1024 };
 
@@ -169,9 +171,8 @@ typedef struct mi_report_case_s {
 
 static mi_noinline void mi_report_fault_calls(const mi_prim_fault_t* fault, bool thorough, mi_report_write_t* write) {
   uintptr_t calls[MI_REPORT_CALLS_MAX];
-  // Without the first one the rest would be read as where it happened.
-  const size_t depth = _mi_max(mi_report_depth(), 1);
-  _mi_report_list(calls, _mi_prim_fault_calls(fault, calls, depth), 1, thorough, write);
+  const size_t depth = _mi_max(mi_report_depth(), MI_REPORT_FAULT_CALLS);
+  _mi_report_list(calls, _mi_prim_fault_calls(fault, calls, depth), depth, thorough, write);
 }
 
 static void mi_report_rest(const mi_report_case_t* what, bool thorough, mi_report_write_t* write) {

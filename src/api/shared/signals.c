@@ -10,6 +10,8 @@
 
 #include "src/prim/prim.h"
 
+_Static_assert(MI_HAS_GUARDED != 0, "policy/variants.bzl gives this part to a variant without guarded sampling");
+
 // The C library's own, by names that stay its: sigaction, and signal.
 extern int __sigaction(int sig, const struct sigaction* action, struct sigaction* old);
 extern __sighandler_t ssignal(int sig, __sighandler_t handler) __attribute__((weak));
