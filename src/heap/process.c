@@ -2,13 +2,18 @@
 // May include: base, prim, sys, region, heap.
 // Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
 // Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
-// in which they may nest: late theap, heaps, heap, zero sizes, singles, unwrapped, arenas, purge, page map, metadata, random, configuration.
+// in which they may nest: late theap, heaps, heap, zero sizes, singles, unwrapped, slots, arenas, purge,
+// page map, guarded records, metadata, random, configuration.
 #include "src/heap/process.h"
 
+#include "src/guarded/record.h"
+#include "src/guarded/report.h"
+#include "src/guarded/slots.h"
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/orphan.h"
 #include "src/heap/pin.h"
+#include "src/heap/sample.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
@@ -22,6 +27,7 @@
 #include "src/sys/log.h"
 #include "src/sys/options.h"
 #include "src/sys/random.h"
+#include "src/sys/report-file.h"
 #include "src/sys/sealed.h"
 #include "src/sys/stats.h"
 
@@ -43,8 +49,10 @@ static void mi_fork_prepare(void) {
   _mi_zero_size_fork_prepare();
   _mi_singles_fork_prepare();
   _mi_unwrapped_fork_prepare();
+  _mi_slots_fork_prepare();
   _mi_arenas_fork_prepare();
   _mi_page_map_fork_prepare();
+  _mi_guarded_fork_prepare();
   _mi_meta_fork_prepare();
   _mi_random_fork_prepare();
   _mi_sealed_fork_prepare();
@@ -56,8 +64,10 @@ static bool mi_fork_release(bool in_child) {
   _mi_sealed_fork_release(in_child);
   _mi_random_fork_release(in_child);
   _mi_meta_fork_release(in_child);
+  _mi_guarded_fork_release(in_child);
   _mi_page_map_fork_release(in_child);
   _mi_arenas_fork_release(in_child);
+  _mi_slots_fork_release(in_child);
   _mi_unwrapped_fork_release(in_child);
   _mi_singles_fork_release(in_child);
   _mi_zero_size_fork_release(in_child);
@@ -80,6 +90,8 @@ static void mi_fork_child(void) {
     _mi_quarantine_fork_child(theap);
   }
   _mi_pins_fork_child();
+  _mi_guarded_report_fork_child();
+  _mi_sample_fork_child();
 }
 
 // How many bits addresses may have: more than the system gives by itself is for memory that the program lends.
@@ -108,10 +120,11 @@ bool _mi_process_init(void) {
     _mi_os_init();
     _mi_options_load();
     (void)_mi_memory_events_start();
+    _mi_guarded_draw_process();
     mi_limit_address_bits();
     _mi_tls.os_tid = _mi_prim_os_thread_id();
     if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE || MI_HAS_RANDOM_LARGE || MI_HAS_LARGE_QUARANTINE ||
-        MI_HAS_PADDING || MI_HAS_QUARANTINE || MI_HAS_ZERO_SIZE) {
+        MI_HAS_PADDING || MI_HAS_QUARANTINE || MI_HAS_ZERO_SIZE || MI_HAS_GUARDED) {
       // The system is asked for randomness now: later a sandbox may forbid it.
       mi_random_t probe = {0};
       _mi_random_init(&probe);
@@ -172,6 +185,7 @@ void _mi_collect(bool force) {
   _mi_thread_each_theap(force ? &mi_theap_collect_forced : &mi_theap_collect_gently);
   if (force) {
     _mi_arena_held_release();
+    _mi_slots_release();
     _mi_arenas_purge(0, true);
   }
 }
@@ -281,9 +295,13 @@ __attribute__((constructor(101))) static void mi_process_load(void) {
   if (_mi_memory_events_start()) {
     _mi_threads_disarm();
   }
+  _mi_guarded_draw_process();
+  _mi_sample_options_changed();
   if (is_ready) {
     _mi_arenas_start();
   }
+  _mi_report_file_open();
+  _mi_guarded_report_start();
   _mi_prim_exit_watch(_mi_os_page_size());
   mi_process_seal(is_ready);
   if (_mi_option_is_enabled(mi_option_show_hardening)) {
