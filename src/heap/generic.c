@@ -170,10 +170,14 @@ void _mi_page_retire(mi_page_t* page) {
 // Pages
 
 bool _mi_theap_refill_first(mi_theap_t* theap, mi_page_t* page) {
-  if (page->free != NULL || page->local_free == NULL || ++theap->slow_calls % MI_REFILLS_EACH_SEARCH == 0) {
+  if (page->free != NULL || page->local_free == NULL || ++theap->slow_calls % MI_REFILLS_EACH_SEARCH == 0 ||
+      !_mi_page_refill_freed(page)) {
     return false;
   }
-  return _mi_page_refill_freed(page);
+  _mi_sample_used_up(theap, page->bin);
+  _mi_sample_follow(theap, page->bin);
+  // None if the allocation is sampled, which is for the slow path.
+  return page->free != NULL;
 }
 
 // Whether the page has a free block that was used before.

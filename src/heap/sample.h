@@ -43,6 +43,13 @@ mi_inline void _mi_sample_follow(mi_theap_t* theap, unsigned bin) {
   }
 }
 
+// The list that served allocations of the class has come to its end.
+mi_inline void _mi_sample_used_up(mi_theap_t* theap, unsigned bin) {
+  if (mi_unlikely(theap->sampling.kinds != 0)) {
+    theap->sampling.counted[bin] = NULL;
+  }
+}
+
 // The page's list serves no longer, or is about to change.
 mi_inline void _mi_sample_put_down(mi_theap_t* theap, const mi_page_t* page) {
   if (mi_unlikely(theap->sampling.kinds != 0)) {
