@@ -174,7 +174,7 @@ bool _mi_theap_refill_first(mi_theap_t* theap, mi_page_t* page) {
       !_mi_page_refill_freed(page)) {
     return false;
   }
-  _mi_sample_used_up(theap, page->bin);
+  _mi_sample_used_up(theap, page);
   _mi_sample_follow(theap, page->bin);
   // None if the allocation is sampled, which is for the slow path.
   return page->free != NULL;

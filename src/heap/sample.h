@@ -43,10 +43,10 @@ mi_inline void _mi_sample_follow(mi_theap_t* theap, unsigned bin) {
   }
 }
 
-// The list that served allocations of the class has come to its end.
-mi_inline void _mi_sample_used_up(mi_theap_t* theap, unsigned bin) {
-  if (mi_unlikely(theap->sampling.kinds != 0)) {
-    theap->sampling.counted[bin] = NULL;
+// The page's list has come to its end, and has been filled again.
+mi_inline void _mi_sample_used_up(mi_theap_t* theap, const mi_page_t* page) {
+  if (mi_unlikely(theap->sampling.counted[page->bin] == page)) {
+    theap->sampling.counted[page->bin] = NULL;
   }
 }
 
