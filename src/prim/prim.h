@@ -170,6 +170,26 @@ size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count);
 // a sandbox may punish: only for a process that ends. False: it is not known.
 bool _mi_prim_module_of(uintptr_t address, bool thorough, mi_prim_module_t* module);
 
+// _mi_prim_maps_copy hands the system's list of the mappings of this process to `write`, piece by piece, as the system writes
+// it. Opens a file of the system. False: there is none, or it cannot be read.
+bool _mi_prim_maps_copy(void (*write)(void* arg, const char* text, size_t length), void* arg);
+
+// _mi_prim_modules_visit calls `visit` for each file that code comes from and what else is mapped from files, with the first
+// address and how many bytes there are from it to the end of the last of its mappings; while that returns true. Opens a file
+// of the system. False: there is none, or it cannot be read.
+bool _mi_prim_modules_visit(bool (*visit)(const char* path, uintptr_t base, size_t size, void* arg), void* arg);
+
+// Files
+
+// _mi_prim_file_create opens a file for writing and empties it; one that is not there is made, for its owner alone. `careful`:
+// nothing but a file that is this user's, with no other name, and no symbolic link; EPERM, ELOOP: it is something else, which
+// is left as it was.
+int _mi_prim_file_create(const char* path, bool careful, intptr_t* file);
+
+// _mi_prim_file_write writes all bytes, unless there is an error; _mi_prim_file_close closes the file, whatever its result.
+int _mi_prim_file_write(intptr_t file, const void* bytes, size_t size);
+int _mi_prim_file_close(intptr_t file);
+
 // Messages and the end
 
 // _mi_prim_write_stderr writes `len` bytes to the standard error output, all of them unless that fails.

@@ -1,0 +1,82 @@
+// Owns: the profile that runs: when a thread takes its next sample, what is recorded of it, and the answers to who asks.
+// May include: base, prim, sys, the public header.
+// Called by: heap, alloc, api.
+// Invariants: one lock, a leaf, held by no one who calls a function of the program's; a sample that cannot be recorded is
+// dropped, and nothing else changes. The name of a record means nothing once its profile has ended.
+#pragma once
+
+#include "mimalloc/profile.h"
+#include "src/base/atomic.h"
+#include "src/profile/table.h"
+
+enum {
+  MI_PROFILE_RATE_DEFAULT = 512 * 1024,
+  MI_PROFILE_SCOPE_NONE = 0,
+  MI_PROFILE_SCOPE_ANY = -1,
+};
+
+// The record of a sampled block; 0: none. In its upper half the profile it is of.
+typedef uint64_t mi_profile_name_t;
+
+// What a theap knows of the profile.
+typedef struct mi_profile_thread_s {
+  uint64_t random;
+  size_t left;          // bytes up to the next sample, which is the allocation that uses them up
+  uint32_t generation;  // of the profile; of another one: `left` means nothing
+} mi_profile_thread_t;
+
+// The number of the profile that runs; 0: none.
+extern _Atomic(uint32_t) _mi_profile_running;
+
+// Relaxed: who allocates when a profile starts may miss it.
+mi_inline bool _mi_profile_is_on(void) { return mi_unlikely(mi_atomic_load_relaxed(&_mi_profile_running) != 0); }
+
+// A profile runs: how many bytes the thread with this sequence number has left up to its next sample. Makes its state that of
+// this profile.
+size_t _mi_profile_left(mi_profile_thread_t* thread, uint64_t sequence);
+
+// The sample is taken, or passed over: the next one is drawn.
+void _mi_profile_draw(mi_profile_thread_t* thread);
+
+// A sample falls on a request that takes `size` bytes: whether it is to be taken, so that requests of a class are taken by what
+// they ask for, and not by what they get.
+bool _mi_profile_takes(mi_profile_thread_t* thread, size_t request, size_t size);
+
+// Records a block of `size` bytes, allocated by the function with the frame `frame` for whoever called the library.
+mi_cold mi_profile_name_t _mi_profile_note_alloc(size_t size, uint32_t scope, const void* frame);
+
+// The block of a record is gone, or has another size.
+mi_cold void _mi_profile_note_free(mi_profile_name_t name);
+mi_cold void _mi_profile_note_resize(mi_profile_name_t name, size_t size);
+
+// What to profile with; all is set.
+typedef struct mi_profile_settings_s {
+  size_t rate;
+  size_t budget;
+  uint64_t seed;
+  bool accum;
+  size_t depth;
+} mi_profile_settings_t;
+
+// False: one runs, or a visitor calls.
+bool _mi_profile_start(const mi_profile_settings_t* settings);
+void _mi_profile_stop(void);
+void _mi_profile_reset(void);
+
+// Fills in what is not of the heaps.
+void _mi_profile_stats(mi_prof_stats_t* stats);
+
+// Whether this thread is in a visitor.
+bool _mi_profile_is_visiting(void);
+
+// Calls visitor for each stack of a snapshot, or each module.
+bool _mi_profile_visit(const mi_prof_snapshot_t* snapshot, mi_prof_visit_fun* visitor, void* arg);
+bool _mi_profile_visit_modules(mi_prof_module_visit_fun* visitor, void* arg);
+
+// A copy of all counts, or those of a scope; NULL: no profile runs, there is no memory, or this thread is in a visitor.
+mi_prof_snapshot_t* _mi_profile_snapshot(int64_t scope);
+void _mi_profile_snapshot_free(mi_prof_snapshot_t* snapshot);
+
+// The lock, for the fork handlers.
+void _mi_profile_fork_prepare(void);
+void _mi_profile_fork_release(bool in_child);
