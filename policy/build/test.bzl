@@ -11,7 +11,7 @@ VARIANT_NAMES = [v.short for v in SHIPPED]
 INSTRUMENTED_NAMES = [v.short for v in INSTRUMENTED]
 
 # What a unit test may include; what of it is linked is up to the test.
-_INTERNALS = ["alloc", "base", "hardening", "heap", "prim", "profile", "region", "sys"]
+_INTERNALS = ["alloc", "base", "guarded", "hardening", "heap", "prim", "profile", "region", "sys"]
 
 def _is_cxx(srcs):
     return any([s.endswith(".cc") for s in srcs])

@@ -2,9 +2,11 @@
 // May include: base, prim, sys, region, heap.
 // Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
 // Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
-// in which they may nest: late theap, heaps, heap, zero sizes, singles, arenas, purge, page map, metadata, random, configuration.
+// in which they may nest: late theap, heaps, heap, zero sizes, singles, arenas, purge, page map, guarded records, metadata,
+// random, configuration.
 #include "src/heap/process.h"
 
+#include "src/guarded/record.h"
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/orphan.h"
@@ -43,6 +45,7 @@ static void mi_fork_prepare(void) {
   _mi_singles_fork_prepare();
   _mi_arenas_fork_prepare();
   _mi_page_map_fork_prepare();
+  _mi_guarded_fork_prepare();
   _mi_meta_fork_prepare();
   _mi_random_fork_prepare();
   _mi_sealed_fork_prepare();
@@ -54,6 +57,7 @@ static bool mi_fork_release(bool in_child) {
   _mi_sealed_fork_release(in_child);
   _mi_random_fork_release(in_child);
   _mi_meta_fork_release(in_child);
+  _mi_guarded_fork_release(in_child);
   _mi_page_map_fork_release(in_child);
   _mi_arenas_fork_release(in_child);
   _mi_singles_fork_release(in_child);

@@ -170,6 +170,9 @@ size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count);
 // a sandbox may punish: only for a process that ends. False: it is not known.
 bool _mi_prim_module_of(uintptr_t address, bool thorough, mi_prim_module_t* module);
 
+// _mi_prim_is_own_library tells whether an address lies in the shared library that this code is in. False where it is a part of
+// the program itself, and where that cannot be told.
+bool _mi_prim_is_own_library(uintptr_t address);
 // _mi_prim_maps_copy hands the system's list of the mappings of this process to `write`, piece by piece, as the system writes
 // it. Opens a file of the system. False: there is none, or it cannot be read.
 bool _mi_prim_maps_copy(void (*write)(void* arg, const char* text, size_t length), void* arg);

@@ -159,6 +159,25 @@ static bool mi_module_is_loaded(uintptr_t address, mi_prim_module_t* module) {
   return true;
 }
 
+bool _mi_prim_is_own_library(uintptr_t address) {
+  // An end of 0: not known yet. Empty: there is none.
+  static _Atomic(uintptr_t) start = 1;
+  static _Atomic(uintptr_t) end;
+  // The end is stored last, with the start before it.
+  uintptr_t to = mi_atomic_load_acquire(&end);
+  if (to == 0) {
+    mi_module_found_t found;
+    mi_prim_module_t module;
+    const uintptr_t own = (uintptr_t)&_mi_prim_is_own_library;
+    const bool is_library =
+        !mi_module_is_program(own, &module) && &_dl_find_object != NULL && _dl_find_object((void*)own, &found) == 0;
+    to = is_library ? (uintptr_t)found.map_end : 1;
+    mi_atomic_store_relaxed(&start, is_library ? (uintptr_t)found.map_start : 1);
+    mi_atomic_store_release(&end, to);
+  }
+  return address - mi_atomic_load_relaxed(&start) < to - mi_atomic_load_relaxed(&start);
+}
+
 static bool mi_module_same(const char* a, const char* b) {
   while (*a != 0 && *a == *b) {
     a++;
