@@ -15,6 +15,7 @@
 #include "mimalloc/process.h"
 #include "mimalloc/option.h"
 #include "mimalloc/typed.h"
+#include "mimalloc/profile.h"
 #include "mimalloc/stl.h"
 
 #endif  // MIMALLOC_H

@@ -173,6 +173,7 @@ bool _mi_prim_module_of(uintptr_t address, bool thorough, mi_prim_module_t* modu
 // _mi_prim_is_own_library tells whether an address lies in the shared library that this code is in. False where it is a part of
 // the program itself, and where that cannot be told.
 bool _mi_prim_is_own_library(uintptr_t address);
+
 // _mi_prim_maps_copy hands the system's list of the mappings of this process to `write`, piece by piece, as the system writes
 // it. Opens a file of the system. False: there is none, or it cannot be read.
 bool _mi_prim_maps_copy(void (*write)(void* arg, const char* text, size_t length), void* arg);
@@ -192,6 +193,9 @@ int _mi_prim_file_create(const char* path, bool careful, intptr_t* file);
 // _mi_prim_file_write writes all bytes, unless there is an error; _mi_prim_file_close closes the file, whatever its result.
 int _mi_prim_file_write(intptr_t file, const void* bytes, size_t size);
 int _mi_prim_file_close(intptr_t file);
+
+// _mi_prim_process_id is the number by which the system's own tools name this process.
+uintptr_t _mi_prim_process_id(void);
 
 // Messages and the end
 

@@ -6,10 +6,10 @@
 
 #include <string.h>
 
-#include "src/base/assert.h"
 #include "src/base/bits.h"
 #include "src/base/fmt.h"
 #include "src/prim/prim.h"
+#include "src/profile/chance.h"
 #include "src/profile/snapshot.h"
 
 // Pieces
@@ -43,27 +43,13 @@ void _mi_profile_put(mi_profile_writer_t* writer, const void* bytes, size_t size
 
 // Estimates
 
-// 1 - exp(-x) for x > 0. Of a small part of x by its series, and from there on by doubling, as no library is to be called.
-static double mi_profile_chance(double x) {
-  enum { MI_DOUBLINGS = 12 };
-  if (x > 50) {
-    return 1;
-  }
-  const double part = x / (1 << MI_DOUBLINGS);
-  double chance = part * (1 - part / 2 * (1 - part / 3 * (1 - part / 4)));
-  for (int i = 0; i < MI_DOUBLINGS; i++) {
-    chance = chance * (2 - chance);
-  }
-  return chance;
-}
-
 void _mi_profile_scale(size_t objects, size_t bytes, size_t rate, uint64_t* likely_objects, uint64_t* likely_bytes) {
   if (objects == 0 || bytes == 0) {
     *likely_objects = 0;
     *likely_bytes = 0;
     return;
   }
-  const double factor = rate <= 1 ? 1 : 1 / mi_profile_chance((double)bytes / (double)objects / (double)rate);
+  const double factor = rate <= 1 ? 1 : 1 / _mi_profile_chance((double)bytes / (double)objects / (double)rate);
   *likely_objects = (uint64_t)((double)objects * factor);
   *likely_bytes = (uint64_t)((double)bytes * factor);
 }

@@ -8,12 +8,15 @@
 #include <string.h>
 
 #include "src/prim/prim.h"
+#include "src/base/bits.h"
+#include "src/profile/chance.h"
 #include "src/profile/snapshot.h"
 #include "src/sys/lock.h"
 
 enum {
   // Frames of this library, which stand before those of the program.
   MI_PROFILE_OWN_FRAMES = 16,
+  MI_PROFILE_GAP_MAX = 1 << 30,
 };
 
 _Atomic(uint32_t) _mi_profile_running;
@@ -62,34 +65,65 @@ static uint64_t mi_profile_random(mi_profile_thread_t* thread) {
   return x * UINT64_C(2685821657736338717);
 }
 
-static size_t mi_profile_below(mi_profile_thread_t* thread, size_t bound) {
-  return (size_t)(mi_profile_random(thread) % bound);
-}
-
-// The most bytes between two samples.
-static size_t mi_profile_longest(void) {
+// From this size on a request is sampled for certain.
+static bool mi_profile_is_certain(size_t size) {
   const size_t rate = mi_atomic_load_relaxed(&mi_profile.rate);
-  return rate <= 1 ? 1 : rate > SIZE_MAX / 4 ? SIZE_MAX / 2
-                                             : 2 * rate - 1;
+  return rate <= SIZE_MAX / 2 && size + 1 >= 2 * _mi_max(rate, 1);
 }
 
-void _mi_profile_draw(mi_profile_thread_t* thread) { thread->left = 1 + mi_profile_below(thread, mi_profile_longest()); }
+// The chance that a sample falls on so many bytes.
+static double mi_profile_chance_of(size_t size) {
+  return size == 0 ? 0 : _mi_profile_chance((double)size / (double)mi_atomic_load_relaxed(&mi_profile.rate));
+}
 
-size_t _mi_profile_left(mi_profile_thread_t* thread, uint64_t sequence) {
+// A number from 0 to below 1.
+static double mi_profile_fraction(mi_profile_thread_t* thread) {
+  return (double)(mi_profile_random(thread) >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+// Minus the natural logarithm of a number between 0 and 1: exponentially distributed with mean 1.
+static double mi_profile_exponential(mi_profile_thread_t* thread) {
+  const uint64_t random = mi_profile_random(thread) | 1;
+  const unsigned shift = 63 - _mi_bits_log2_64(random);
+  const double mantissa = (double)(random << shift) / (double)(UINT64_C(1) << 63);
+  // The logarithm of the mantissa, which lies between 1 and 2, by the series of the inverse hyperbolic tangent.
+  const double t = (mantissa - 1) / (mantissa + 1);
+  const double t2 = t * t;
+  const double log = 2 * t * (1 + t2 * (1. / 3 + t2 * (1. / 5 + t2 * (1. / 7 + t2 * (1. / 9 + t2 / 11)))));
+  return (shift + 1) * 0.69314718055994531 - log;
+}
+
+bool _mi_profile_renew(mi_profile_thread_t* thread, uint64_t sequence) {
   // Acquire pairs with the release of the start.
   const uint32_t generation = mi_atomic_load_acquire(&_mi_profile_running);
-  if (mi_unlikely(thread->generation != generation)) {
-    thread->generation = generation;
-    thread->random = mi_atomic_load_relaxed(&mi_profile.seed) ^ sequence ^ UINT64_C(0x9e3779b97f4a7c15);
-    // The one state that the generator does not leave.
-    thread->random += thread->random == 0;
-    _mi_profile_draw(thread);
+  if (mi_likely(thread->generation == generation)) {
+    return false;
   }
-  return thread->left;
+  thread->generation = generation;
+  thread->random = mi_atomic_load_relaxed(&mi_profile.seed) ^ sequence ^ UINT64_C(0x9e3779b97f4a7c15);
+  // The one state that the generator does not leave.
+  thread->random += thread->random == 0;
+  return true;
+}
+
+uint32_t _mi_profile_gap(mi_profile_thread_t* thread, size_t size) {
+  if (mi_profile_is_certain(size)) {
+    return 0;
+  }
+  const double gap = mi_profile_exponential(thread) * (double)mi_atomic_load_relaxed(&mi_profile.rate) / (double)size;
+  return gap < MI_PROFILE_GAP_MAX ? (uint32_t)gap : MI_PROFILE_GAP_MAX;
 }
 
 bool _mi_profile_takes(mi_profile_thread_t* thread, size_t request, size_t size) {
-  return request >= mi_profile_longest() || mi_profile_below(thread, size) < request;
+  if (request >= size || mi_profile_is_certain(request)) {
+    return true;
+  }
+  const double chance = mi_profile_is_certain(size) ? 1 : mi_profile_chance_of(size);
+  return mi_profile_fraction(thread) * chance < mi_profile_chance_of(request);
+}
+
+bool _mi_profile_hits(mi_profile_thread_t* thread, size_t request) {
+  return mi_profile_is_certain(request) || mi_profile_fraction(thread) < mi_profile_chance_of(request);
 }
 
 // Records

@@ -21,8 +21,7 @@ typedef uint64_t mi_profile_name_t;
 // What a theap knows of the profile.
 typedef struct mi_profile_thread_s {
   uint64_t random;
-  size_t left;          // bytes up to the next sample, which is the allocation that uses them up
-  uint32_t generation;  // of the profile; of another one: `left` means nothing
+  uint32_t generation;  // of the profile that the numbers are of
 } mi_profile_thread_t;
 
 // The number of the profile that runs; 0: none.
@@ -31,16 +30,22 @@ extern _Atomic(uint32_t) _mi_profile_running;
 // Relaxed: who allocates when a profile starts may miss it.
 mi_inline bool _mi_profile_is_on(void) { return mi_unlikely(mi_atomic_load_relaxed(&_mi_profile_running) != 0); }
 
-// A profile runs: how many bytes the thread with this sequence number has left up to its next sample. Makes its state that of
-// this profile.
-size_t _mi_profile_left(mi_profile_thread_t* thread, uint64_t sequence);
+// The choice of samples. Each byte that is asked for is as likely to be sampled, with the mean distance of the profile; whoever
+// asks for twice the distance less a byte, or more, is sampled for certain. So countdowns can be begun and dropped at any time.
 
-// The sample is taken, or passed over: the next one is drawn.
-void _mi_profile_draw(mi_profile_thread_t* thread);
+// Makes the numbers those of the profile that runs, from its seed and the thread's sequence number. True: they were another's,
+// and what was drawn from those means nothing any more. Only while one runs.
+bool _mi_profile_renew(mi_profile_thread_t* thread, uint64_t sequence);
 
-// A sample falls on a request that takes `size` bytes: whether it is to be taken, so that requests of a class are taken by what
-// they ask for, and not by what they get.
+// How many blocks of `size` bytes go before the next one that a sample falls on.
+uint32_t _mi_profile_gap(mi_profile_thread_t* thread, size_t size);
+
+// A sample has fallen on a block of `size` bytes for a request: whether it is taken, so that it is what is asked for that
+// counts, and not what is got.
 bool _mi_profile_takes(mi_profile_thread_t* thread, size_t request, size_t size);
+
+// Whether a sample falls on a request by itself.
+bool _mi_profile_hits(mi_profile_thread_t* thread, size_t request);
 
 // Records a block of `size` bytes, allocated by the function with the frame `frame` for whoever called the library.
 mi_cold mi_profile_name_t _mi_profile_note_alloc(size_t size, uint32_t scope, const void* frame);

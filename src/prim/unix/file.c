@@ -26,7 +26,7 @@ static int mi_file_open(const char* path, bool careful, int* fd) {
     return 0;
   }
   const int error = !mi_file_is_own(*fd) ? EPERM : ftruncate(*fd, 0) != 0 ? errno
-                                                                            : 0;
+                                                                          : 0;
   if (error != 0) {
     (void)close(*fd);
   }
@@ -65,3 +65,5 @@ int _mi_prim_file_close(intptr_t file) {
   errno = saved_errno;
   return error;
 }
+
+uintptr_t _mi_prim_process_id(void) { return (uintptr_t)getpid(); }
