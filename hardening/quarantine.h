@@ -25,7 +25,9 @@ typedef struct mi_quarantine_s {
   uint32_t half;   // slots of the random part, which come first: 0 or a power of two
   uint32_t slots;  // of both parts
   int32_t limit;   // so many may be ready
-  uint64_t again;  // blocks that served again and are not counted elsewhere yet
+  int64_t left;     // so many blocks may serve again before the next is to be sampled; below 0: that one is due
+  int64_t granted;  // what `left` was when it was last set
+  uint64_t again;   // blocks that served again before that and are not counted elsewhere yet
   uint8_t draws[MI_QUARANTINE_DRAWS];
   uintptr_t entries[];
 } mi_quarantine_t;

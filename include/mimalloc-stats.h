@@ -75,7 +75,7 @@ typedef struct mi_stats_s {
   mi_stat_counter_t arena_count;           // arenas
   mi_stat_counter_t malloc_normal_count;   // blocks of size classes
   mi_stat_counter_t malloc_huge_count;     // blocks that are a page by themselves
-  mi_stat_counter_t malloc_guarded_count;  // always 0
+  mi_stat_counter_t malloc_guarded_count;  // blocks that sampling has guarded; they count as huge ones, too
   mi_stat_counter_t arena_rollback_count;  // runs that another thread took first
   mi_stat_counter_t arena_purges;          // runs that were given back
   mi_stat_counter_t pages_extended;        // times that a page listed more of its blocks

@@ -45,11 +45,11 @@ typedef enum mi_option_e {
   mi_option_disallow_arena_alloc = 26,             // arenas that were reserved or lent serve only heaps in them
   mi_option_retry_on_oom = 27,                     // milliseconds to try again for when there is no memory
   mi_option_deprecated_visit_abandoned = 28,       // no effect: abandoned blocks can always be visited
-  mi_option_guarded_min = 29,                      // no effect yet
-  mi_option_guarded_max = 30,                      // no effect yet
-  mi_option_unsafe_guarded_precise = 31,           // no effect yet
-  mi_option_guarded_sample_rate = 32,              // no effect yet
-  mi_option_guarded_sample_seed = 33,              // no effect yet
+  mi_option_guarded_min = 29,                      // the smallest block that sampling guards, in bytes
+  mi_option_guarded_max = 30,                      // the largest
+  mi_option_unsafe_guarded_precise = 31,           // guarded blocks end at their last byte, whatever their alignment
+  mi_option_guarded_sample_rate = 32,              // guard one in so many allocations; 0 none
+  mi_option_guarded_sample_seed = 33,              // the seed of the sampling; 0 a random one
   mi_option_generic_collect = 34,                  // collect after so many slow allocations of a thread
   mi_option_page_reclaim_on_free = 35,             // take a full page over when freeing into it: 1, 0 only one's own, -1 never
   mi_option_page_full_retain = 36,                 // so many full pages stay with their thread in each size class

@@ -33,6 +33,7 @@ LIBRARY_COPTS = [
 # More for a profile: those whose reports carry a backtrace keep frame pointers.
 PROFILE_COPTS = {
     "release": ["-fomit-frame-pointer"],
+    "guarded": ["-fno-omit-frame-pointer"],
     "secure": ["-fno-omit-frame-pointer"],
     "strict": ["-fno-omit-frame-pointer"],
     "debug": ["-fno-omit-frame-pointer"],

@@ -16,6 +16,9 @@ mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, size_t roo
     if (mi_likely(_mi_quarantine_take(theap, theap->quarantines[bin], (uint8_t)family, &page, &block))) {
       return _mi_block_prepare_usual(page, block, size, zero, false);
     }
+    if (_mi_quarantine_is_due(theap->quarantines[bin])) {
+      return NULL;
+    }
     _mi_quarantine_skip(theap, theap->quarantines[bin]);
   }
   mi_page_t* const page = theap->queues[bin].first;
@@ -70,6 +73,9 @@ void* _mi_alloc_not_ready(size_t size, bool zero, mi_family_t family) {
   mi_theap_t* const theap = _mi_thread_theap();
   if (theap != NULL) {
     mi_quarantine_t* const quarantine = theap->direct_quarantines[_mi_direct_entry(size)];
+    if (_mi_quarantine_is_due(quarantine)) {
+      return _mi_alloc_beyond(size, zero, family);
+    }
     if (quarantine->ready > 0) {
       _mi_quarantine_skip(theap, quarantine);
     }

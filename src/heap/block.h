@@ -128,10 +128,22 @@ void _mi_quarantine_flush_of_others(mi_theap_t* theap);
 // A forked child draws other numbers than its parent.
 void _mi_quarantine_fork_child(mi_theap_t* theap);
 
-// Takes the block that waited longest, which one is ready to be, and makes it live. False: it cannot be handed out here.
+// The kinds of sampling that the allocation of the class which could not be served by its quarantine was due for.
+unsigned _mi_quarantine_sampled(mi_theap_t* theap, unsigned bin);
+// What has served again is counted by the sampling, and, if `anew`, how much may until the next sampled block is asked anew.
+void _mi_quarantine_grant_all(mi_theap_t* theap, bool anew);
+
+// Whether the next allocation from the quarantine is to be sampled, and so goes to the slow path.
+mi_inline bool _mi_quarantine_is_due(const mi_quarantine_t* quarantine) { return quarantine->left < 0; }
+
+// Takes the block that waited longest, which one is ready to be, and makes it live. False: it cannot be handed out here, or
+// a sampled allocation is due.
 mi_inline bool _mi_quarantine_take(const mi_theap_t* theap, mi_quarantine_t* quarantine, uint8_t origin, mi_page_t** page,
                                    mi_block_t** block) {
   // That of another thread's page is marked, and an odd address.
+  if (mi_unlikely(--quarantine->left < 0)) {
+    return false;
+  }
   const uintptr_t entry = _mi_hard_quarantine_first(quarantine);
   *page = _mi_page_map_get((const void*)entry);
   *block = (mi_block_t*)entry;
@@ -139,10 +151,10 @@ mi_inline bool _mi_quarantine_take(const mi_theap_t* theap, mi_quarantine_t* qua
   // Relaxed: only this thread ever stores its own id there.
   if (mi_unlikely(mi_atomic_load_relaxed(&(*page)->owner) != theap->tid) ||
       mi_unlikely(MI_HAS_LIVE_BITS ? !_mi_hard_live_set((*page)->live, index) : (entry & MI_QUARANTINE_MARKED) != 0)) {
+    quarantine->left++;
     return false;
   }
   _mi_hard_quarantine_drop(quarantine);
-  quarantine->again++;
   // The next allocation of the class looks at the next, which nobody has touched for a while.
   __builtin_prefetch((const void*)_mi_hard_quarantine_first(quarantine), 1);
   if (MI_HAS_FAMILY) {

@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/guarded/slots.h"
 #include "src/heap/block.h"
+#include "src/heap/guarded.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/heap.h"
 #include "src/heap/orphan.h"
+#include "src/heap/sample.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 #include "src/heap/theap.h"
@@ -309,6 +312,7 @@ static void* mi_theap_try_block(mi_theap_t* theap, size_t size, size_t room, boo
       // A page of this class is larger than the block: under a tight limit the block alone may still be had.
       return size > MI_SMALL_BLOCK_MAX ? mi_theap_try_single(theap, size, MI_SLICE_SIZE, zero) : NULL;
     }
+    _mi_sample_follow(theap, bin);
     const bool is_zero = page->free_is_zero;
     mi_block_t* const block = _mi_page_pop_as(page, origin);
     // NULL only after a report of a corrupt list that did not abort; the list is gone then.
@@ -331,8 +335,28 @@ typedef struct mi_request_s {
   uint8_t origin;  // of a block of a class
 } mi_request_t;
 
+// Looks whether the allocation is sampled. NULL: it is an ordinary one.
+static mi_cold void* mi_theap_try_sampled(mi_theap_t* theap, const mi_request_t* request, unsigned bin) {
+  const unsigned sampled = _mi_sample_now(theap, bin);
+  void* p = NULL;
+  if ((sampled & MI_SAMPLE_GUARD) != 0) {
+    p = _mi_guarded_alloc(theap, request->size, request->align, request->zero);
+  }
+  if ((sampled & MI_SAMPLE_AGAIN) == 0 && (p != NULL || bin == MI_BIN_SINGLE)) {
+    _mi_sample_pass(theap, bin);
+  }
+  return p;
+}
+
 static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) {
-  if (request->single || request->room > MI_LARGE_BLOCK_MAX) {
+  const bool single = request->single || request->room > MI_LARGE_BLOCK_MAX;
+  if (mi_unlikely(theap->sampling.kinds != 0)) {
+    void* const p = mi_theap_try_sampled(theap, request, single ? (unsigned)MI_BIN_SINGLE : _mi_bin_of_size(request->room));
+    if (p != NULL) {
+      return p;
+    }
+  }
+  if (single) {
     return mi_theap_try_single(theap, request->size, request->align, request->zero);
   }
   return mi_theap_try_block(theap, request->size, request->room, request->zero, request->origin);
@@ -370,6 +394,7 @@ static void* mi_late_alloc(const mi_request_t* request) {
 static void* mi_theap_try_after_collect(mi_theap_t* theap, const mi_request_t* request) {
   _mi_theap_collect(theap, true);
   _mi_arena_held_release();
+  _mi_slots_release();
   _mi_arenas_purge(0, true);
   _mi_arena_drop_free_guards();
   return mi_theap_try_alloc(theap, request);
@@ -401,6 +426,7 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
     return p != NULL ? p : mi_out_of_memory(size);
   }
   _mi_deferred_tick();
+  _mi_sample_update(theap);
   if (mi_unlikely(++theap->slow_calls >= (uint32_t)_mi_option_get(mi_option_generic_collect))) {
     theap->slow_calls = 0;
     _mi_theap_collect(theap, false);

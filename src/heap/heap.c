@@ -8,7 +8,9 @@
 
 #include <string.h>
 
+#include "src/guarded/slots.h"
 #include "src/heap/block.h"
+#include "src/heap/guarded.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/single.h"
 #include "src/heap/subproc.h"
@@ -63,6 +65,7 @@ mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
     mi_atomic_store_relaxed(&heap->arena, config->arena);
     mi_atomic_store_relaxed(&heap->numa_node, -1);
     mi_atomic_store_relaxed(&heap->fill_preserve, 0);
+    memset((void*)&heap->guarded, 0, sizeof(heap->guarded));
     mi_atomic_store_relaxed(&heap->id, ++mi_heaps.last_id);
     heap->prev = NULL;
     heap->next = mi_heaps.first;
@@ -194,6 +197,7 @@ static void mi_theap_is_no_default(mi_theap_t* theap) {
 // The theap of a thread that lost its sub-process: its next slow call finds out. Until then it has nothing to allocate from.
 static void mi_theap_forget_pages(mi_theap_t* theap) {
   memset(theap->queues, 0, sizeof(theap->queues));
+  memset((void*)theap->sampling.counted, 0, sizeof(theap->sampling.counted));
   for (size_t i = 0; i < MI_DIRECT_ENTRIES; i++) {
     theap->direct[i] = &_mi_page_empty;
   }
@@ -301,6 +305,10 @@ static void mi_page_release_with_heap(mi_page_t* page) {
     mi_heap_stat_decrease(_mi_page_heap(page), pages_abandoned, 1);
   }
   mi_page_check_blocks(page);
+  if (_mi_page_is_guarded(page)) {
+    _mi_guarded_free(page);
+    return;
+  }
   _mi_page_count_end(page);
   page->used = 0;
   page->retired = false;
@@ -427,6 +435,7 @@ bool _mi_heaps_destroy_all(bool unloaded) {
     memset((void*)_mi_heap_main()->listed, 0, sizeof(_mi_heap_main()->listed));
     _mi_heap_visit_arena_pages(NULL, &mi_page_unregister, NULL);
     _mi_zero_size_destroy_all();
+    _mi_slots_forget();
     _mi_arenas_destroy();
   }
   _mi_heaps_unlock();

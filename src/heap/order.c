@@ -5,6 +5,7 @@
 // untouched; with live bits a place is open exactly if the block that starts there was listed.
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
+#include "src/heap/sample.h"
 
 enum {
   // What one extension adds: blocks worth this many bytes, and for larger blocks a few, as long as they stay small.
@@ -218,6 +219,7 @@ void _mi_page_drop_old_lists(mi_page_t* page) {
   if (MI_BLOCKS_ARE_DRESSED || page->block_size > MI_DROPPED_BLOCK_MAX) {
     return;
   }
+  _mi_sample_put_down(page->theap, page);
   _mi_page_count_leave(page);
   page->free = NULL;
   page->local_free = NULL;

@@ -9,8 +9,10 @@
 
 #include "hardening/large-layout.h"
 #include "src/heap/block.h"
+#include "src/heap/guarded.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/pin.h"
+#include "src/heap/sample.h"
 #include "src/heap/single.h"
 #include "src/heap/theap.h"
 #include "src/region/arena-guard.h"
@@ -93,8 +95,7 @@ static mi_block_t* mi_page_list_end(mi_page_t* page, mi_block_t* head, uint32_t*
   return last;
 }
 
-void _mi_page_collect(mi_page_t* page) {
-  _mi_page_collect_remote(page);
+static void mi_page_join_lists(mi_page_t* page) {
   mi_block_t* const head = page->local_free;
   if (head == NULL) {
     return;
@@ -111,6 +112,51 @@ void _mi_page_collect(mi_page_t* page) {
   _mi_page_count_joined(page, moved);
   page->free = head;
   page->free_is_zero = false;
+}
+
+void _mi_page_collect(mi_page_t* page) {
+  // Of an unowned page it may be a theap that is gone.
+  mi_theap_t* const theap = mi_atomic_load_relaxed(&page->owner) == MI_TID_NONE ? NULL : page->theap;
+  if (theap != NULL) {
+    _mi_sample_put_down(theap, page);
+  }
+  _mi_page_collect_remote(page);
+  mi_page_join_lists(page);
+  if (theap != NULL) {
+    _mi_sample_follow(theap, page->bin);
+  }
+}
+
+void _mi_page_hold_back(mi_page_t* page, uint32_t keep) {
+  mi_block_t* rest = page->free;
+  mi_block_t* last = NULL;
+  for (uint32_t i = 0; i < keep && rest != NULL; i++) {
+    if (!_mi_page_may_be_free(page, rest)) {
+      _mi_page_report_corrupt(page, rest);
+      return;
+    }
+    last = rest;
+    rest = _mi_block_next(page, rest);
+  }
+  if (rest == NULL) {
+    return;
+  }
+  const uint32_t length = _mi_page_free_length(page);
+  if (page->local_free != NULL) {
+    uint32_t count;
+    mi_block_t* const end = _mi_page_may_be_free(page, rest) ? mi_page_list_end(page, rest, &count) : NULL;
+    if (end == NULL) {
+      return;
+    }
+    _mi_block_set_next(page, end, page->local_free);
+  }
+  page->local_free = rest;
+  if (last == NULL) {
+    page->free = NULL;
+  } else {
+    _mi_block_set_next(page, last, NULL);
+  }
+  page->listed = (uint16_t)(page->listed - (length - keep));
 }
 
 void _mi_page_check_free(mi_page_t* page) {
@@ -166,7 +212,7 @@ void _mi_page_rekey(mi_page_t* page) {
 // Life
 
 // Fresh metadata is all zeroes; metadata that was in use before keeps its last content for reports until here.
-static mi_page_t* mi_page_claim_meta(const mi_run_t* run, bool has_live) {
+mi_page_t* _mi_page_claim_meta(const mi_run_t* run, bool has_live) {
   mi_page_t* const page = _mi_arena_page_meta(run->arena, run->index);
   const bool had_origins = MI_HAS_FAMILY && mi_atomic_load_relaxed(&page->has_origins);
   const bool used_before = page->start != NULL;
@@ -193,17 +239,24 @@ static mi_page_t* mi_page_claim_meta(const mi_run_t* run, bool has_live) {
   return page;
 }
 
-static bool mi_page_publish(mi_page_t* page, const mi_theap_t* theap) {
+bool _mi_page_enter(mi_page_t* page, const mi_theap_t* theap) {
   _mi_heap_enter_page(page, theap);
   page->fill_preserve = mi_atomic_load_relaxed(&mi_atomic_load_relaxed(&page->heap)->fill_preserve);
   if (!_mi_page_map_register(page->start, page->slice_count, page)) {
     _mi_heap_leave_page(page);
-    _mi_arena_release(page->arena, page->slice_index, page->slice_count, page->memory_is_zero);
     return false;
   }
   _mi_bitmap_set(page->arena->heads, page->slice_index, 1);
   _mi_page_count_new(page);
   return true;
+}
+
+static bool mi_page_publish(mi_page_t* page, const mi_theap_t* theap) {
+  if (_mi_page_enter(page, theap)) {
+    return true;
+  }
+  _mi_arena_release(page->arena, page->slice_index, page->slice_count, page->memory_is_zero);
+  return false;
 }
 
 mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
@@ -213,7 +266,7 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   if (!_mi_arena_claim_from(&source, slices, 0, MI_SLICE_SIZE, false, &run)) {
     return NULL;
   }
-  mi_page_t* const page = mi_page_claim_meta(&run, true);
+  mi_page_t* const page = _mi_page_claim_meta(&run, true);
   page->bin = (uint8_t)bin;
   page->block_size = _mi_bin_block_size(bin);
   const size_t guard = _mi_hard_guard_size(slices * MI_SLICE_SIZE, _mi_os_page_size());
@@ -252,7 +305,7 @@ mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, boo
   const mi_arena_source_t source = _mi_theap_source(theap);
   const bool fits = source.only != NULL || (slices <= _mi_arena_slices_max() && align <= MI_SINGLE_ARENA_ALIGN_MAX);
   if (fits && _mi_arena_claim_from(&source, slices, lead, _mi_max(align, MI_SLICE_SIZE), true, &run)) {
-    page = mi_page_claim_meta(&run, false);
+    page = _mi_page_claim_meta(&run, false);
     _mi_single_init(page, &layout);
     _mi_single_guard(page);
     page = mi_page_publish(page, theap) ? page : NULL;
@@ -283,6 +336,10 @@ static void mi_page_retract(mi_page_t* page) {
 }
 
 void _mi_page_give_back(mi_page_t* page, bool idle) {
+  if (_mi_page_is_guarded(page)) {
+    _mi_guarded_give_back(page);
+    return;
+  }
   if (page->arena == NULL) {
     _mi_single_release_to_os(page);
     return;

@@ -69,6 +69,9 @@ _Static_assert(MI_PAGE_GRANULES <= 0xffff, "a page's blocks are counted in 16 bi
 enum { MI_OS_GUARD_HEAD = 1,
        MI_OS_GUARD_TAIL = 2 };
 
+enum { MI_GUARDED_AT_RIGHT = 1,
+       MI_GUARDED_AT_LEFT = 2 };
+
 struct mi_page_s {
   // Read by every free, written when the page changes hands. First: the pages that are none have nothing else.
   _Atomic(uintptr_t) owner;
@@ -114,6 +117,7 @@ struct mi_page_s {
   uint8_t os_guards;    // MI_OS_GUARD_ of a single with memory of its own
   bool memory_is_zero;  // what was never handed out holds zeroes
   bool relisted;        // its blocks were in lists before, all of which were dropped
+  uint8_t guarded;      // MI_GUARDED_AT_ of a single in a slot of its own
   size_t request;       // what a single was asked for
   mi_os_block_t os;
   _Atomic(uintptr_t) last_tid;  // who owned it last; of a single: who made it
@@ -159,6 +163,9 @@ mi_inline bool _mi_page_is_single(const mi_page_t* page) { return page->bin == M
 mi_inline size_t _mi_page_single_usable(const mi_page_t* page) {
   return page->block_size - (size_t)(page->single_start - page->start);
 }
+
+// Whether it is a guarded block.
+mi_inline bool _mi_page_is_guarded(const mi_page_t* page) { return MI_HAS_GUARDED && mi_unlikely(page->guarded != 0); }
 
 mi_inline uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
   return _mi_hard_live_index((uint64_t)((uintptr_t)p - (uintptr_t)page->start), page->granule_shift);
@@ -278,6 +285,9 @@ bool _mi_page_refill_freed(mi_page_t* page);
 // Makes blocks available in page->free, which is empty, that were never used; there are some.
 void _mi_page_extend(mi_page_t* page);
 
+// Only the first `keep` blocks of page->free stay available; the others become blocks that were freed here.
+void _mi_page_hold_back(mi_page_t* page, uint32_t keep);
+
 // A new page, whose size of blocks is known: nothing of it is listed.
 void _mi_page_order_init(mi_page_t* page);
 
@@ -302,6 +312,11 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin);
 // A new page with one block of at least `size` bytes at a multiple of `align`, unowned, in the theap's heap (NULL: the main
 // heap). *is_zero: it holds zeroes.
 mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool* is_zero);
+
+// The two halves of making a page of slices: its metadata, which is zeroes but for what the run says, and entering it
+// everywhere. False: no memory; the page is gone, its slices are the caller's.
+mi_page_t* _mi_page_claim_meta(const mi_run_t* run, bool has_live);
+bool _mi_page_enter(mi_page_t* page, const mi_theap_t* theap);
 
 // Gives a page's memory back. Owned by the caller, in no queue or list, with no block in use.
 void _mi_page_release(mi_page_t* page);

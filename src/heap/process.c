@@ -2,17 +2,18 @@
 // May include: base, prim, sys, region, heap.
 // Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
 // Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
-// in which they may nest: late theap, heaps, heap, zero sizes, singles, arenas, purge, page map, guarded records,
-// profile, metadata,
-// random, configuration.
+// in which they may nest: late theap, heaps, heap, zero sizes, singles, slots, arenas, purge,
+// page map, guarded records, profile, metadata, random, configuration.
 #include "src/heap/process.h"
 
 #include "src/guarded/record.h"
+#include "src/guarded/slots.h"
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/orphan.h"
 #include "src/heap/pin.h"
 #include "src/heap/profiled.h"
+#include "src/heap/sample.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
@@ -46,6 +47,7 @@ static void mi_fork_prepare(void) {
   _mi_heaps_fork_prepare();
   _mi_zero_size_fork_prepare();
   _mi_singles_fork_prepare();
+  _mi_slots_fork_prepare();
   _mi_arenas_fork_prepare();
   _mi_page_map_fork_prepare();
   _mi_guarded_fork_prepare();
@@ -65,6 +67,7 @@ static bool mi_fork_release(bool in_child) {
   _mi_guarded_fork_release(in_child);
   _mi_page_map_fork_release(in_child);
   _mi_arenas_fork_release(in_child);
+  _mi_slots_fork_release(in_child);
   _mi_singles_fork_release(in_child);
   _mi_zero_size_fork_release(in_child);
   const bool left_behind = _mi_heaps_fork_release(in_child);
@@ -86,6 +89,7 @@ static void mi_fork_child(void) {
     _mi_quarantine_fork_child(theap);
   }
   _mi_pins_fork_child();
+  _mi_sample_fork_child();
 }
 
 // How many bits addresses may have: more than the system gives by itself is for memory that the program lends.
@@ -116,7 +120,7 @@ bool _mi_process_init(void) {
     mi_limit_address_bits();
     _mi_tls.os_tid = _mi_prim_os_thread_id();
     if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE || MI_HAS_RANDOM_LARGE || MI_HAS_LARGE_QUARANTINE ||
-        MI_HAS_PADDING || MI_HAS_QUARANTINE || MI_HAS_ZERO_SIZE) {
+        MI_HAS_PADDING || MI_HAS_QUARANTINE || MI_HAS_ZERO_SIZE || MI_HAS_GUARDED) {
       // The system is asked for randomness now: later a sandbox may forbid it.
       mi_random_t probe = {0};
       _mi_random_init(&probe);
@@ -177,6 +181,7 @@ void _mi_collect(bool force) {
   _mi_thread_each_theap(force ? &mi_theap_collect_forced : &mi_theap_collect_gently);
   if (force) {
     _mi_arena_held_release();
+    _mi_slots_release();
     _mi_arenas_purge(0, true);
   }
 }
@@ -275,6 +280,7 @@ __attribute__((constructor(101))) static void mi_process_load(void) {
   const bool is_ready = _mi_process_init();
   // The environment may not have been readable at the first allocation.
   _mi_options_load();
+  _mi_sample_options_changed();
   if (is_ready) {
     _mi_arenas_start();
   }

@@ -6,6 +6,7 @@
 // it must still have them so. Blocks of other threads' pages wait only if they
 // are of the main heap, which never ends, or of the heap that the theap is of.
 #include "src/heap/block.h"
+#include "src/heap/sample.h"
 #include "src/region/meta.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
@@ -48,6 +49,8 @@ static mi_quarantine_t* mi_quarantine_make(mi_theap_t* theap, const mi_page_t* p
       return &mi_quarantine_none;
     }
     _mi_hard_quarantine_init(quarantine, bound);
+    quarantine->granted = _mi_sample_grant(theap, page->bin);
+    quarantine->left = quarantine->granted;
   }
   mi_quarantine_assign(theap, page->bin, quarantine);
   return quarantine;
@@ -127,13 +130,51 @@ void _mi_quarantine_skip(mi_theap_t* theap, mi_quarantine_t* quarantine) {
   mi_quarantine_leave(theap->tid, entry);
 }
 
+// What has served again since the last grant becomes part of the counts.
+static void mi_quarantine_settle(mi_theap_t* theap, unsigned bin, mi_quarantine_t* quarantine) {
+  const int64_t left = quarantine->left < 0 ? 0 : quarantine->left;
+  const int64_t count = quarantine->granted - left;
+  quarantine->granted = left;
+  quarantine->again += (uint64_t)count;
+  if (theap->sampling.kinds != 0) {
+    _mi_sample_taken(theap, bin, count);
+  }
+}
+
 uint64_t _mi_quarantine_count_again(mi_theap_t* theap, unsigned bin) {
   if (!MI_HAS_QUARANTINE || !mi_quarantine_exists(theap->quarantines[bin])) {
     return 0;
   }
-  const uint64_t again = theap->quarantines[bin]->again;
-  theap->quarantines[bin]->again = 0;
+  mi_quarantine_t* const quarantine = theap->quarantines[bin];
+  mi_quarantine_settle(theap, bin, quarantine);
+  const uint64_t again = quarantine->again;
+  quarantine->again = 0;
   return again;
+}
+
+unsigned _mi_quarantine_sampled(mi_theap_t* theap, unsigned bin) {
+  mi_quarantine_t* const quarantine = theap->quarantines[bin];
+  if (!_mi_quarantine_is_due(quarantine)) {
+    return 0;
+  }
+  mi_quarantine_settle(theap, bin, quarantine);
+  const unsigned due = _mi_sample_take_ended(theap, bin);
+  quarantine->granted = _mi_sample_grant(theap, bin);
+  quarantine->left = quarantine->granted;
+  return due;
+}
+
+void _mi_quarantine_grant_all(mi_theap_t* theap, bool anew) {
+  for (unsigned bin = MI_BIN_FIRST; MI_HAS_QUARANTINE && bin <= MI_BIN_LAST; bin++) {
+    mi_quarantine_t* const quarantine = theap->quarantines[bin];
+    if (mi_quarantine_exists(quarantine)) {
+      mi_quarantine_settle(theap, bin, quarantine);
+      if (anew) {
+        quarantine->granted = _mi_sample_grant(theap, bin);
+        quarantine->left = quarantine->granted;
+      }
+    }
+  }
 }
 
 void _mi_quarantine_enter(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, bool marked) {

@@ -3,7 +3,7 @@
 // Called by: heap.
 // Invariants: a direct entry is the first page of its class's queue, or the empty page; so a request of a small size
 // finds its page with one load.
-#include "src/heap/theap.h"
+#include "src/heap/sample.h"
 
 // The direct entries of a bin: every request size in 16-byte units that the bin serves.
 static void mi_queue_update_direct(mi_theap_t* theap, unsigned bin) {
@@ -42,6 +42,7 @@ void _mi_queue_push_front(mi_theap_t* theap, mi_page_t* page) {
   queue->count++;
   theap->slices += page->slice_count;
   mi_queue_update_direct(theap, page->bin);
+  _mi_sample_follow(theap, page->bin);
 }
 
 void _mi_queue_push_back(mi_theap_t* theap, mi_page_t* page) {
@@ -61,6 +62,7 @@ void _mi_queue_push_back(mi_theap_t* theap, mi_page_t* page) {
 static void mi_queue_unlink(mi_theap_t* theap, mi_page_t* page) {
   mi_page_queue_t* const queue = &theap->queues[page->bin];
   mi_assert_expensive(mi_queue_holds(queue, page));
+  _mi_sample_put_down(theap, page);
   if (page->next != NULL) {
     page->next->prev = page->prev;
   } else {
@@ -71,6 +73,7 @@ static void mi_queue_unlink(mi_theap_t* theap, mi_page_t* page) {
   } else {
     queue->first = page->next;
     mi_queue_update_direct(theap, page->bin);
+    _mi_sample_follow(theap, page->bin);
   }
   page->next = NULL;
   page->prev = NULL;

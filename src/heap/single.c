@@ -5,6 +5,7 @@
 #include "src/heap/single.h"
 
 #include "src/heap/block.h"
+#include "src/heap/guarded.h"
 #include "src/heap/heap-stats.h"
 #include "src/prim/prim.h"
 #include "src/region/arena-guard.h"
@@ -207,11 +208,21 @@ mi_page_t* _mi_single_new_from_os(const mi_theap_t* theap, size_t size, size_t a
   return mi_single_new_laid_out(theap, NULL, &layout, _mi_max(align, MI_SLICE_SIZE));
 }
 
-void _mi_single_release_to_os(mi_page_t* page) {
+mi_page_t* _mi_single_new_at(const mi_theap_t* theap, const mi_large_layout_t* layout, size_t align) {
+  return mi_single_new_laid_out(theap, NULL, layout, align);
+}
+
+mi_os_block_t _mi_single_part_with_os(mi_page_t* page) {
+  const mi_os_block_t os = page->os;
   mi_single_unlink(page);
   mi_single_forget_os_guards(page, MI_OS_GUARD_HEAD | MI_OS_GUARD_TAIL);
-  _mi_os_release(&page->os);
   _mi_meta_free(page, sizeof(*page));
+  return os;
+}
+
+void _mi_single_release_to_os(mi_page_t* page) {
+  mi_os_block_t os = _mi_single_part_with_os(page);
+  _mi_os_release(&os);
 }
 
 // For look-ups that a report makes, which may come from a signal handler that interrupted a holder of the lock, or a thread
@@ -288,6 +299,10 @@ bool _mi_single_free(mi_page_t* page) {
   if (!mi_atomic_cas_strong_acq_rel(&page->remote, &unowned, MI_REMOTE_OWNED)) {
     return false;
   }
+  if (_mi_page_is_guarded(page)) {
+    _mi_guarded_free(page);
+    return true;
+  }
   _mi_block_check_single(page);
   // What the system takes back comes as zeroes.
   if (MI_HAS_ZERO_ON_FREE && !MI_HAS_LARGE_QUARANTINE && page->arena != NULL) {
@@ -354,7 +369,7 @@ static bool mi_single_grow_in_run(mi_page_t* page, bool* is_zero) {
 
 // The same for a run in an arena that has new slices: guards may be anywhere in them.
 static bool mi_single_unguard_grown(mi_page_t* page, size_t end) {
-  if (!MI_HAS_GUARD_PAGES && !MI_HAS_LARGE_QUARANTINE) {
+  if (!MI_HAS_GUARD_PAGES && !MI_HAS_LARGE_QUARANTINE && !MI_HAS_GUARDED) {
     return true;
   }
   const size_t at = page->slice_index * MI_SLICE_SIZE;
@@ -429,6 +444,9 @@ static bool mi_single_shrink(mi_page_t* page, size_t slices, size_t end) {
 }
 
 bool _mi_page_single_resize(mi_page_t* page, size_t size, bool* is_zero) {
+  if (_mi_page_is_guarded(page)) {
+    return false;
+  }
   const mi_large_layout_t wanted = _mi_hard_large_layout_at(size, 0, _mi_os_page_size());
   const size_t slices = wanted.size / MI_SLICE_SIZE;
   const size_t old = page->slice_count;
@@ -448,7 +466,7 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
   const size_t usable = _mi_page_single_usable(page);
   const size_t offset = page->block_size - usable;
   // The block keeps its place in its run, with the guard that is before it there.
-  if (usable < MI_SINGLE_MOVE_MIN || size <= usable || offset > MI_SLICE_SIZE || (MI_HAS_GUARD_PAGES && offset < os_page)) {
+  if (_mi_page_is_guarded(page) || usable < MI_SINGLE_MOVE_MIN || size <= usable || offset > MI_SLICE_SIZE || (MI_HAS_GUARD_PAGES && offset < os_page)) {
     return NULL;
   }
   // What the program lent, or lies in huge OS pages, stays what it is.

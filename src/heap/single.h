@@ -29,8 +29,14 @@ void _mi_single_guard(mi_page_t* page);
 // A single in memory of its own; entered everywhere. NULL: no memory.
 mi_page_t* _mi_single_new_from_os(const mi_theap_t* theap, size_t size, size_t align);
 
+// The same at a place in the run that is given, without or with guards; `align`: of the run.
+mi_page_t* _mi_single_new_at(const mi_theap_t* theap, const mi_large_layout_t* layout, size_t align);
+
 // Unmaps it. Out of the page map already.
 void _mi_single_release_to_os(mi_page_t* page);
+
+// The first half of that: its mapping and its guards are the caller's to give back.
+mi_os_block_t _mi_single_part_with_os(mi_page_t* page);
 
 // The single with memory of its own that holds p.
 mi_page_t* _mi_single_of(const void* p);

@@ -7,6 +7,7 @@
 
 #include "hardening/padding.h"
 #include "hardening/shuffle.h"
+#include "src/guarded/sampler.h"
 #include "src/heap/page.h"
 #include "src/sys/random.h"
 #include "src/sys/stats.h"
@@ -33,6 +34,41 @@ typedef struct mi_theap_counts_s {
     int32_t high;
   } bins[MI_BIN_COUNT];
 } mi_theap_counts_t;
+
+// What samples allocations: bits of a mask, and their places in tables.
+enum { MI_SAMPLE_GUARD = 1,
+       MI_SAMPLE_PROFILE = 2,
+       MI_SAMPLE_KINDS = 2,
+       MI_SAMPLE_AGAIN = 1 << MI_SAMPLE_KINDS };  // beside them: a quarantine would have served it
+
+// What is to be sampled for guards; of a heap, or of one theap.
+typedef struct mi_guarded_settings_s {
+  _Atomic(size_t) rate;  // one in so many; 0: none
+  _Atomic(size_t) seed;  // 0: the process's
+  _Atomic(size_t) min;
+  _Atomic(size_t) max;
+  _Atomic(bool) has_rate;  // rate and seed are set here; else it is what the heap says, or the options say
+  _Atomic(bool) has_bounds;
+} mi_guarded_settings_t;
+
+// The sampling of a theap: see sample.h.
+typedef struct mi_sampling_s {
+  unsigned kinds;       // that are on
+  uint32_t generation;  // of the settings that it is up to date with
+  uint32_t forks;       // of those the numbers are drawn anew for
+  uint32_t rate;
+  bool fixed;  // each rate-th; else by chance
+  size_t seed;
+  size_t min;
+  size_t max;
+  mi_guarded_settings_t own;
+  mi_sampler_t numbers;
+  // How many allocations of a class go before the next sampled one, and one more; 0: not drawn yet. `takes`: how many blocks
+  // serve again from the class's quarantine.
+  uint32_t left[MI_SAMPLE_KINDS][MI_BIN_COUNT];
+  uint32_t takes[MI_SAMPLE_KINDS][MI_BIN_COUNT];
+  const mi_page_t* counted[MI_BIN_COUNT];  // whose list is counted
+} mi_sampling_t;
 
 struct mi_theap_s {
   mi_page_t* direct[MI_DIRECT_ENTRIES];                    // by request size in units of MI_BLOCK_ALIGN: the first page of its class
@@ -61,6 +97,7 @@ struct mi_theap_s {
   mi_quarantine_t* quarantines[MI_BIN_COUNT];  // of the classes, made at the first free
   mi_theap_t* recent[MI_THEAP_RECENT];         // of a thread's first theap: theaps found lately, by the ids of their heaps
   mi_theap_counts_t counts;
+  mi_sampling_t sampling;
 };
 
 typedef struct mi_page_list_s {
@@ -83,6 +120,7 @@ struct mi_heap_s {
   bool allow_destroy;                   // else its end by destroy is one by delete
   mi_heap_t* next_main;                 // of a main heap: that of another sub-process, under the heaps' lock
   _Atomic(uint32_t) fill_preserve;      // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
+  mi_guarded_settings_t guarded;
   mi_heap_counts_t counts;
 };
 

@@ -100,7 +100,7 @@ bool _mi_arena_unguard(mi_arena_t* arena, size_t from, size_t to) {
 }
 
 bool _mi_arena_unguard_run(mi_arena_t* arena, size_t index, size_t slices) {
-  if (!MI_HAS_GUARD_PAGES && !MI_HAS_LARGE_QUARANTINE) {
+  if (!MI_HAS_GUARD_PAGES && !MI_HAS_LARGE_QUARANTINE && !MI_HAS_GUARDED) {
     return true;
   }
   const size_t guard = _mi_hard_guard_size(slices * MI_SLICE_SIZE, _mi_os_page_size());
@@ -135,7 +135,7 @@ static void mi_arena_drop_guards_of(mi_arena_t* arena, const mi_bitmap_word_t* b
 }
 
 void _mi_arena_drop_free_guards(void) {
-  if (!MI_HAS_GUARD_PAGES || !_mi_guard_are_mappings()) {
+  if ((!MI_HAS_GUARD_PAGES && !MI_HAS_GUARDED) || !_mi_guard_are_mappings()) {
     return;
   }
   mi_arena_t* arena;

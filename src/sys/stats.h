@@ -24,7 +24,8 @@
   X(page_searches_count, NUMBER, "page searches")         \
   X(pages_reclaim_on_alloc, NUMBER, "reclaimed on alloc") \
   X(pages_reclaim_on_free, NUMBER, "reclaimed on free")   \
-  X(pages_reabandon_full, NUMBER, "full pages let go")
+  X(pages_reabandon_full, NUMBER, "full pages let go")    \
+  X(malloc_guarded_count, NUMBER, "guarded")
 
 // X(field, unit, label): of the process only, up and down.
 #define MI_STATS_COUNTS(X)         \

@@ -38,6 +38,8 @@ enum {
   MI_HAS_QUARANTINE = 0,
   // Blocks of no bytes lie in inaccessible memory.
   MI_HAS_ZERO_SIZE = 0,
+  // One in so many blocks lies between inaccessible OS pages, and stays inaccessible after its free.
+  MI_HAS_GUARDED = 0,
   // A violation aborts the process (0: it is reported and the call ignored). MIMALLOC_ON_VIOLATION overrides it.
   MI_VIOLATION_ABORTS = 1,
   // Statistics of blocks: 1 counted by pages, off the fast paths, 2 by each call, with the bytes that were asked for.

@@ -1,0 +1,258 @@
+// Owns: the countdowns of theaps, the counting of lists against them, and the settings that they follow.
+// May include: base, sys, guarded, heap.
+// Called by: through sample.h.
+// Invariants: a countdown is drawn when it is first needed, and again when it has come to its end, in the order of the
+// program's allocations; so a seed gives the same samples whatever the lengths of lists and the places of blocks.
+#include "src/heap/sample.h"
+
+#include <string.h>
+
+#include "src/heap/block.h"
+#include "src/heap/heap-stats.h"
+#include "src/heap/heap.h"
+#include "src/sys/options.h"
+
+// 0 is that of a theap that has not looked yet.
+_Atomic(uint32_t) _mi_sample_generation = 1;
+
+static _Atomic(size_t) mi_sample_seed;
+static _Atomic(uint32_t) mi_sample_forks;
+
+size_t _mi_sample_seed(void) {
+  enum { MI_SEED_BITS = 31 };
+  const long chosen = _mi_option_get(mi_option_guarded_sample_seed);
+  if (chosen != 0) {
+    return (size_t)chosen;
+  }
+  size_t seed = mi_atomic_load_relaxed(&mi_sample_seed);
+  if (seed == 0) {
+    mi_random_t random = {0};
+    // A number that a person can type.
+    const size_t drawn = (size_t)(_mi_random_next(&random) >> (64 - MI_SEED_BITS)) | 1;
+    seed = mi_atomic_cas_strong_acq_rel(&mi_sample_seed, &seed, drawn) ? drawn : seed;
+  }
+  return seed;
+}
+
+// Countdowns
+
+static uint32_t mi_sample_draw(mi_theap_t* theap, unsigned kind) {
+  mi_sampling_t* const sampling = &theap->sampling;
+  return kind == 0 ? _mi_sampler_gap(&sampling->numbers, sampling->rate, sampling->fixed) : MI_SAMPLER_NEVER;
+}
+
+// How many allocations go before the next sampled one of a kind, and one more.
+static uint32_t* mi_sample_left(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KINDS][MI_BIN_COUNT], unsigned kind, unsigned bin) {
+  uint32_t* const left = &table[kind][bin];
+  if (mi_unlikely(*left == 0)) {
+    *left = mi_sample_draw(theap, kind) + 1;
+  }
+  return left;
+}
+
+static bool mi_sample_is_on(const mi_theap_t* theap, unsigned kind) { return ((theap->sampling.kinds >> kind) & 1) != 0; }
+
+// How many go before the next sampled one of any kind, at most `max`.
+static uint32_t mi_sample_least(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KINDS][MI_BIN_COUNT], unsigned bin, uint32_t max) {
+  for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
+    const uint32_t left = mi_sample_is_on(theap, kind) ? *mi_sample_left(theap, table, kind, bin) - 1 : max;
+    max = left < max ? left : max;
+  }
+  return max;
+}
+
+static void mi_sample_count(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KINDS][MI_BIN_COUNT], unsigned bin, uint32_t count) {
+  for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
+    if (mi_sample_is_on(theap, kind)) {
+      *mi_sample_left(theap, table, kind, bin) -= count;
+    }
+  }
+}
+
+// The kinds whose countdown is at its end; each begins anew, with `before` allocations that come first.
+static unsigned mi_sample_ended(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KINDS][MI_BIN_COUNT], unsigned bin, uint32_t before) {
+  unsigned ended = 0;
+  for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
+    if (mi_sample_is_on(theap, kind)) {
+      uint32_t* const left = mi_sample_left(theap, table, kind, bin);
+      if (*left == 1) {
+        ended |= 1U << kind;
+        *left = mi_sample_draw(theap, kind) + 1 + before;
+      }
+    }
+  }
+  return ended;
+}
+
+// Lists
+
+void _mi_sample_put_down_slow(mi_theap_t* theap, const mi_page_t* page) {
+  const unsigned bin = page->bin;
+  if (theap->sampling.counted[bin] != page) {
+    return;
+  }
+  theap->sampling.counted[bin] = NULL;
+  if (page->free != NULL) {
+    const uint32_t length = _mi_page_free_length(page);
+    for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
+      if (mi_sample_is_on(theap, kind)) {
+        *mi_sample_left(theap, theap->sampling.left, kind, bin) += length;
+      }
+    }
+  }
+}
+
+void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
+  mi_page_t* const page = theap->queues[bin].first;
+  const mi_page_t* const counted = theap->sampling.counted[bin];
+  if (counted != NULL && counted != page) {
+    _mi_sample_put_down_slow(theap, counted);
+  }
+  if (page == NULL || page->free == NULL || page == theap->sampling.counted[bin]) {
+    return;
+  }
+  const uint32_t length = _mi_page_free_length(page);
+  const uint32_t keep = mi_sample_least(theap, theap->sampling.left, bin, length);
+  if (keep < length) {
+    _mi_page_hold_back(page, keep);
+  }
+  mi_sample_count(theap, theap->sampling.left, bin, keep);
+  theap->sampling.counted[bin] = page;
+}
+
+unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin) {
+  if (bin <= MI_BIN_LAST) {
+    const unsigned again = MI_HAS_QUARANTINE ? _mi_quarantine_sampled(theap, bin) : 0;
+    if (again != 0) {
+      return again | MI_SAMPLE_AGAIN;
+    }
+    const mi_page_t* const counted = theap->sampling.counted[bin];
+    if (counted != NULL && counted->free != NULL) {
+      return 0;
+    }
+    theap->sampling.counted[bin] = NULL;
+  }
+  return mi_sample_ended(theap, theap->sampling.left, bin, 1);
+}
+
+void _mi_sample_pass(mi_theap_t* theap, unsigned bin) { mi_sample_count(theap, theap->sampling.left, bin, 1); }
+
+// Quarantines
+
+int64_t _mi_sample_grant(mi_theap_t* theap, unsigned bin) {
+  return theap->sampling.kinds == 0 ? INT64_MAX : mi_sample_least(theap, theap->sampling.takes, bin, MI_SAMPLER_NEVER);
+}
+
+void _mi_sample_taken(mi_theap_t* theap, unsigned bin, int64_t count) {
+  mi_sample_count(theap, theap->sampling.takes, bin, (uint32_t)count);
+}
+
+unsigned _mi_sample_take_ended(mi_theap_t* theap, unsigned bin) { return mi_sample_ended(theap, theap->sampling.takes, bin, 0); }
+
+// Settings
+
+static size_t mi_sample_option(mi_option_t option) {
+  const long value = _mi_option_get(option);
+  return value < 0 ? 0 : (size_t)value;
+}
+
+// The settings of a theap: its own, else its heap's, else those of the options.
+static const mi_guarded_settings_t* mi_sample_source(const mi_theap_t* theap, bool bounds) {
+  const mi_heap_t* const heap = mi_atomic_load_relaxed(&theap->heap);
+  const mi_guarded_settings_t* const places[] = {&theap->sampling.own, heap == NULL ? NULL : &heap->guarded};
+  for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    if (places[i] != NULL && mi_atomic_load_acquire(bounds ? &places[i]->has_bounds : &places[i]->has_rate)) {
+      return places[i];
+    }
+  }
+  return NULL;
+}
+
+// Everything is drawn anew, and every list that serves is counted by that.
+static void mi_sample_restart(mi_theap_t* theap, uint32_t rate, size_t seed, uint32_t forks) {
+  mi_sampling_t* const sampling = &theap->sampling;
+  for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
+    if (sampling->counted[bin] != NULL) {
+      _mi_sample_put_down_slow(theap, sampling->counted[bin]);
+    }
+  }
+  _mi_quarantine_grant_all(theap, false);
+  sampling->rate = rate;
+  sampling->seed = seed;
+  sampling->forks = forks;
+  sampling->kinds = (sampling->kinds & ~(unsigned)MI_SAMPLE_GUARD) | (rate > 0 ? MI_SAMPLE_GUARD : 0);
+  memset(sampling->left[0], 0, sizeof(sampling->left[0]));
+  memset(sampling->takes[0], 0, sizeof(sampling->takes[0]));
+  // Threads have their numbers in the order in which they began.
+  const uint64_t stream = ((uint64_t)mi_atomic_load_relaxed(&theap->heap_id) << 32) ^ (theap->tid / MI_TID_STEP) ^ ((uint64_t)forks << 48);
+  _mi_sampler_begin(&sampling->numbers, seed, stream);
+  _mi_quarantine_grant_all(theap, true);
+  for (unsigned bin = MI_BIN_FIRST; sampling->kinds != 0 && bin <= MI_BIN_LAST; bin++) {
+    _mi_sample_follow_slow(theap, bin);
+  }
+}
+
+void _mi_sample_update_slow(mi_theap_t* theap) {
+  mi_sampling_t* const sampling = &theap->sampling;
+  // Acquire pairs with the release of whoever changed settings.
+  sampling->generation = mi_atomic_load_acquire(&_mi_sample_generation);
+  const mi_guarded_settings_t* const bounds = mi_sample_source(theap, true);
+  sampling->min = bounds != NULL ? mi_atomic_load_relaxed(&bounds->min) : mi_sample_option(mi_option_guarded_min);
+  sampling->max = bounds != NULL ? mi_atomic_load_relaxed(&bounds->max) : mi_sample_option(mi_option_guarded_max);
+  const mi_guarded_settings_t* const source = mi_sample_source(theap, false);
+  const size_t rate = source != NULL ? mi_atomic_load_relaxed(&source->rate) : mi_sample_option(mi_option_guarded_sample_rate);
+  const size_t chosen = source != NULL ? mi_atomic_load_relaxed(&source->seed) : 0;
+  const uint32_t one_in = !MI_HAS_GUARDED ? 0 : rate < MI_SAMPLER_NEVER ? (uint32_t)rate
+                                                                        : MI_SAMPLER_NEVER;
+  const size_t seed = one_in == 0 ? 0 : chosen != 0 ? chosen
+                                                    : _mi_sample_seed();
+  const uint32_t forks = mi_atomic_load_relaxed(&mi_sample_forks);
+  if (one_in != sampling->rate || (one_in != 0 && (seed != sampling->seed || forks != sampling->forks))) {
+    mi_sample_restart(theap, one_in, seed, forks);
+  }
+}
+
+static void mi_sample_changed(void) {
+  // Release: who sees the number sees the settings.
+  (void)mi_atomic_add_acq_rel(&_mi_sample_generation, 1);
+  if (_mi_tls.own != NULL) {
+    _mi_thread_each_theap(&_mi_sample_update_slow);
+  }
+}
+
+void _mi_sample_options_changed(void) {
+  if (MI_HAS_GUARDED) {
+    mi_sample_changed();
+  }
+}
+
+static void mi_sample_set_rate(mi_guarded_settings_t* settings, size_t rate, size_t seed) {
+  mi_atomic_store_relaxed(&settings->rate, rate);
+  mi_atomic_store_relaxed(&settings->seed, seed);
+  mi_atomic_store_release(&settings->has_rate, true);
+  mi_sample_changed();
+}
+
+static void mi_sample_set_bounds(mi_guarded_settings_t* settings, size_t min, size_t max) {
+  mi_atomic_store_relaxed(&settings->min, min);
+  mi_atomic_store_relaxed(&settings->max, max);
+  mi_atomic_store_release(&settings->has_bounds, true);
+  mi_sample_changed();
+}
+
+void _mi_sample_set_heap_rate(mi_heap_t* heap, size_t rate, size_t seed) { mi_sample_set_rate(&heap->guarded, rate, seed); }
+void _mi_sample_set_heap_bounds(mi_heap_t* heap, size_t min, size_t max) { mi_sample_set_bounds(&heap->guarded, min, max); }
+
+void _mi_sample_set_theap_rate(mi_theap_t* theap, size_t rate, size_t seed) {
+  mi_sample_set_rate(&theap->sampling.own, rate, seed);
+}
+
+void _mi_sample_set_theap_bounds(mi_theap_t* theap, size_t min, size_t max) {
+  mi_sample_set_bounds(&theap->sampling.own, min, max);
+}
+
+void _mi_sample_fork_child(void) {
+  mi_atomic_store_relaxed(&mi_sample_seed, 0);
+  (void)mi_atomic_add_relaxed(&mi_sample_forks, 1);
+  (void)mi_atomic_add_relaxed(&_mi_sample_generation, 1);
+}
