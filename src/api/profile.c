@@ -8,26 +8,35 @@
 
 #include "src/api/api.h"
 #include "src/heap/profiled.h"
+#include "src/heap/sample.h"
 #include "src/profile/settings.h"
 
 // Start and stop
 
+static bool mi_prof_start_with(const mi_profile_settings_t* settings) {
+  const bool started = _mi_profile_start(settings);
+  if (started) {
+    _mi_sample_changed();
+  }
+  return started;
+}
+
 bool mi_prof_start(size_t sample_rate) {
   mi_profile_settings_t settings;
   _mi_profile_settings(sample_rate, &settings);
-  return _mi_profile_start(&settings);
+  return mi_prof_start_with(&settings);
 }
 
 bool mi_prof_start_seeded(size_t sample_rate, uint64_t seed) {
   mi_profile_settings_t settings;
   _mi_profile_settings(sample_rate, &settings);
   settings.seed = seed;
-  return _mi_profile_start(&settings);
+  return mi_prof_start_with(&settings);
 }
 
 bool mi_prof_start_ex(const mi_prof_config_t* config) {
   mi_profile_settings_t settings;
-  if (!_mi_profile_settings_of(config, &settings) || !_mi_profile_start(&settings)) {
+  if (!_mi_profile_settings_of(config, &settings) || !mi_prof_start_with(&settings)) {
     return false;
   }
   if (config != NULL) {
@@ -36,7 +45,10 @@ bool mi_prof_start_ex(const mi_prof_config_t* config) {
   return true;
 }
 
-void mi_prof_stop(void) { _mi_profile_stop(); }
+void mi_prof_stop(void) {
+  _mi_profile_stop();
+  _mi_sample_changed();
+}
 
 bool mi_prof_is_enabled(void) { return _mi_profile_is_on(); }
 

@@ -280,12 +280,12 @@ __attribute__((constructor(101))) static void mi_process_load(void) {
   const bool is_ready = _mi_process_init();
   // The environment may not have been readable at the first allocation.
   _mi_options_load();
-  _mi_sample_options_changed();
+  _mi_profile_load();
+  _mi_sample_changed();
   if (is_ready) {
     _mi_arenas_start();
   }
   _mi_prim_exit_watch(_mi_os_page_size());
-  _mi_profile_load();
   mi_process_seal(is_ready);
   if (_mi_option_is_enabled(mi_option_show_hardening)) {
     _mi_hardening_print();

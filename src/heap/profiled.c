@@ -5,7 +5,29 @@
 #include "src/heap/profiled.h"
 
 #include "src/heap/heap-stats.h"
+#include "src/heap/sample.h"
 #include "src/profile/settings.h"
+
+// Samples
+
+void _mi_profiled_note(const mi_theap_t* theap, void* p, size_t size, const void* frame) {
+  (void)theap;
+  mi_page_t* const page = _mi_page_map_find(p);
+  page->sample = _mi_profile_note_alloc(size, MI_PROFILE_SCOPE_NONE, frame);
+}
+
+void _mi_profiled_offer(mi_page_t* page, size_t grown, size_t size, const void* frame) {
+  mi_theap_t* const theap = _mi_tls.own;
+  if (theap == NULL || page->sample != 0) {
+    return;
+  }
+  _mi_sample_update(theap);
+  if ((theap->sampling.kinds & MI_SAMPLE_PROFILE) != 0 && _mi_profile_hits(&theap->sampling.profile, grown)) {
+    _mi_profiled_note(theap, page->single_start, size, frame);
+  }
+}
+
+// Figures
 
 static size_t mi_profiled_size(int64_t value) { return value < 0 ? 0 : (size_t)value; }
 

@@ -93,17 +93,16 @@ static double mi_profile_exponential(mi_profile_thread_t* thread) {
   return (shift + 1) * 0.69314718055994531 - log;
 }
 
-bool _mi_profile_renew(mi_profile_thread_t* thread, uint64_t sequence) {
+bool _mi_profile_is_of(const mi_profile_thread_t* thread) {
+  return thread->generation == mi_atomic_load_relaxed(&_mi_profile_running);
+}
+
+void _mi_profile_renew(mi_profile_thread_t* thread, uint64_t sequence) {
   // Acquire pairs with the release of the start.
-  const uint32_t generation = mi_atomic_load_acquire(&_mi_profile_running);
-  if (mi_likely(thread->generation == generation)) {
-    return false;
-  }
-  thread->generation = generation;
+  thread->generation = mi_atomic_load_acquire(&_mi_profile_running);
   thread->random = mi_atomic_load_relaxed(&mi_profile.seed) ^ sequence ^ UINT64_C(0x9e3779b97f4a7c15);
   // The one state that the generator does not leave.
   thread->random += thread->random == 0;
-  return true;
 }
 
 uint32_t _mi_profile_gap(mi_profile_thread_t* thread, size_t size) {

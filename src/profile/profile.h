@@ -33,9 +33,9 @@ mi_inline bool _mi_profile_is_on(void) { return mi_unlikely(mi_atomic_load_relax
 // The choice of samples. Each byte that is asked for is as likely to be sampled, with the mean distance of the profile; whoever
 // asks for twice the distance less a byte, or more, is sampled for certain. So countdowns can be begun and dropped at any time.
 
-// Makes the numbers those of the profile that runs, from its seed and the thread's sequence number. True: they were another's,
-// and what was drawn from those means nothing any more. Only while one runs.
-bool _mi_profile_renew(mi_profile_thread_t* thread, uint64_t sequence);
+// Makes the numbers those of the profile that runs, from its seed and the thread's sequence number; and tells whether they are.
+void _mi_profile_renew(mi_profile_thread_t* thread, uint64_t sequence);
+bool _mi_profile_is_of(const mi_profile_thread_t* thread);
 
 // How many blocks of `size` bytes go before the next one that a sample falls on.
 uint32_t _mi_profile_gap(mi_profile_thread_t* thread, size_t size);
