@@ -123,7 +123,8 @@ typedef bool(mi_prof_module_visit_fun)(const mi_prof_module_info_t* info, void* 
 mi_decl_nodiscard mi_decl_export bool mi_prof_start(size_t sample_rate) mi_attr_noexcept;
 
 // mi_prof_start_seeded is mi_prof_start with another seed than the option's. With one seed, and threads that begin in one
-// order and allocate the same, the same allocations are sampled.
+// order and allocate the same, the same allocations are sampled; in the strict variant only as long as nothing that was freed
+// before serves again, as its quarantine is random.
 mi_decl_nodiscard mi_decl_export bool mi_prof_start_seeded(size_t sample_rate, uint64_t seed) mi_attr_noexcept;
 
 // mi_prof_start_ex starts a profile as config says; NULL: as mi_prof_start(0). False also if size and version of config are
