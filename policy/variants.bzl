@@ -31,10 +31,10 @@ SOMINOR = "0"
 
 VARIANTS = [
     _variant("mimalloc", "release", "mimalloc", "release"),
-    _variant("mimalloc_secure", "secure", "mimalloc-secure", "secure", parts = ["copies"]),
-    _variant("mimalloc_strict", "strict", "mimalloc-strict", "strict", parts = ["copies"]),
-    _variant("mimalloc_guarded", "guarded", "mimalloc-guarded", "guarded"),
-    _variant("mimalloc_debug", "debug", "mimalloc-debug", "debug", parts = ["copies"]),
+    _variant("mimalloc_secure", "secure", "mimalloc-secure", "secure", parts = ["copies", "signals"]),
+    _variant("mimalloc_strict", "strict", "mimalloc-strict", "strict", parts = ["copies", "signals"]),
+    _variant("mimalloc_guarded", "guarded", "mimalloc-guarded", "guarded", parts = ["signals"]),
+    _variant("mimalloc_debug", "debug", "mimalloc-debug", "debug", parts = ["copies", "signals"]),
     _variant("mimalloc_only_live_bits", "only_live_bits", "mimalloc-only-live-bits", "only_live_bits", shipped = False),
     _variant("mimalloc_only_encoded_lists", "only_encoded_lists", "mimalloc-only-encoded-lists", "only_encoded_lists", shipped = False),
     _variant("mimalloc_only_random_order", "only_random_order", "mimalloc-only-random-order", "only_random_order", shipped = False),

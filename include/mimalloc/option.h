@@ -86,6 +86,10 @@ typedef enum mi_option_e {
   mi_option_family_check = 80,                 // 0 as on_violation, 1 report, 2 ignore: a free by another family
   mi_option_backtrace = 90,                    // so many calls are listed below a report of bad use
   mi_option_show_hardening = 91,               // write which mitigations are active when the process starts
+  mi_option_guarded_report = 92,               // report faults at guarded blocks; read at start
+  mi_option_guarded_recover = 93,              // go on after such a report
+  mi_option_guarded_fraction = 94,             // sample in one process of so many; read at start
+  mi_option_guarded_log = 95,                  // whether reports go to a file: only the environment can name one
   mi_option_target_segments_per_thread = 100,  // no effect
   _mi_option_last = 101,
 

@@ -15,6 +15,11 @@ PARTS = {
         exports = "//src/api:shared/copies.map",
         wrap = ["memcpy", "memmove", "memset"],
     ),
+    "signals": struct(
+        library = "//src/api:signals_%s",
+        exports = "//src/api:shared/signals.map",
+        wrap = [],
+    ),
 }
 
 VariantInfo = provider(

@@ -1,5 +1,5 @@
 // Owns: the records and the map from slices to them.
-// May include: base, prim, sys, region.
+// May include: base, prim, sys, region, guarded/report.h.
 // Called by: through record.h.
 // Invariants: memory of records and of the map stays for good, so a reader follows no stale pointer. A record is changed by one
 // thread at a time, which the block's owner sees to: a block is allocated, freed and forgotten by one each.
@@ -9,6 +9,7 @@
 #include "src/base/atomic.h"
 #include "src/base/bits.h"
 #include "src/base/geometry.h"
+#include "src/guarded/report.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
 #include "src/region/page-map.h"
@@ -174,6 +175,7 @@ mi_guarded_record_t* _mi_guarded_note_alloc(void* slot, size_t slot_size, void* 
   if (node == NULL) {
     return NULL;
   }
+  _mi_guarded_report_arm();
   mi_guarded_record_t record = {
       .slot = start,
       .slot_size = slot_size,

@@ -9,6 +9,7 @@
 #include "hardening/guarded.h"
 #include "hardening/sized.h"
 #include "src/guarded/record.h"
+#include "src/guarded/report.h"
 #include "src/guarded/slots.h"
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
@@ -130,6 +131,7 @@ void* _mi_guarded_alloc(mi_theap_t* theap, size_t size, size_t align, bool zero)
   if (page == NULL) {
     return NULL;
   }
+  _mi_guarded_report_arm();
   uint8_t* const p = page->single_start;
   if (zero && !page->memory_is_zero) {
     memset(p, 0, size);

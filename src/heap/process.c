@@ -7,6 +7,7 @@
 #include "src/heap/process.h"
 
 #include "src/guarded/record.h"
+#include "src/guarded/report.h"
 #include "src/guarded/slots.h"
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
@@ -27,6 +28,7 @@
 #include "src/sys/log.h"
 #include "src/sys/options.h"
 #include "src/sys/random.h"
+#include "src/sys/report-file.h"
 #include "src/sys/sealed.h"
 #include "src/sys/stats.h"
 
@@ -89,6 +91,7 @@ static void mi_fork_child(void) {
     _mi_quarantine_fork_child(theap);
   }
   _mi_pins_fork_child();
+  _mi_guarded_report_fork_child();
   _mi_sample_fork_child();
 }
 
@@ -117,6 +120,7 @@ bool _mi_process_init(void) {
   if (!mi_atomic_load_relaxed(&mi_is_initialised)) {
     _mi_os_init();
     _mi_options_load();
+    _mi_guarded_draw_process();
     mi_limit_address_bits();
     _mi_tls.os_tid = _mi_prim_os_thread_id();
     if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE || MI_HAS_RANDOM_LARGE || MI_HAS_LARGE_QUARANTINE ||
@@ -281,10 +285,13 @@ __attribute__((constructor(101))) static void mi_process_load(void) {
   // The environment may not have been readable at the first allocation.
   _mi_options_load();
   _mi_profile_load();
+  _mi_guarded_draw_process();
   _mi_sample_changed();
   if (is_ready) {
     _mi_arenas_start();
   }
+  _mi_report_file_open();
+  _mi_guarded_report_start();
   _mi_prim_exit_watch(_mi_os_page_size());
   mi_process_seal(is_ready);
   if (_mi_option_is_enabled(mi_option_show_hardening)) {

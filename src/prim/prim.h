@@ -197,10 +197,62 @@ int _mi_prim_file_close(intptr_t file);
 // _mi_prim_process_id is the number by which the system's own tools name this process.
 uintptr_t _mi_prim_process_id(void);
 
+// Faults
+
+// What touched memory that cannot be touched so.
+typedef enum mi_prim_access_e {
+  MI_PRIM_ACCESS_UNKNOWN,
+  MI_PRIM_ACCESS_READ,
+  MI_PRIM_ACCESS_WRITE,
+  MI_PRIM_ACCESS_EXECUTE,
+} mi_prim_access_t;
+
+typedef struct mi_prim_fault_s {
+  uintptr_t address;
+  mi_prim_access_t access;
+  uintptr_t code;          // where the instruction stands
+  const uintptr_t* stack;  // the stack pointer there
+  uintptr_t link;          // where a function without a frame returns to; 0: that is on the stack, or not known
+  const void* frame;       // the frame pointer there; it holds anything in code compiled without
+} mi_prim_fault_t;
+
+// _mi_prim_fault_hook has `on_fault` called, on the thread and with every signal blocked, for each access to memory that is
+// refused, wherever the address is, before any handler of the program. True: the access is tried again; false: what follows is
+// what would follow without the hook: the program's handler, with its mask, its flags and all that it is told, or the end of the
+// process by that signal, at that instruction. A fault inside on_fault ends the process at once. Once in a process. What the
+// program had installed is kept; what it installs later has to come through _mi_prim_fault_action. False: it cannot be done.
+bool _mi_prim_fault_hook(bool (*on_fault)(const mi_prim_fault_t* fault));
+
+// _mi_prim_fault_action is what sigaction does for the signals of faults, and for a program that has to see what it installed
+// itself: `action` and `old` are each a struct sigaction, or NULL. Async-signal-safe; takes no lock. False: the hook is not
+// there, or this is another signal, or a process that only borrows this one's memory: the C library's sigaction is to be called.
+bool _mi_prim_fault_action(int sig, const void* action, void* old);
+
+// _mi_prim_fault_calls finds the calls that led to a fault, as _mi_prim_backtrace does; the first is the instruction itself.
+size_t _mi_prim_fault_calls(const mi_prim_fault_t* fault, uintptr_t* calls, size_t count);
+
+// A forked child is another process.
+void _mi_prim_fault_fork_child(void);
+
 // Messages and the end
 
 // _mi_prim_write_stderr writes `len` bytes to the standard error output, all of them unless that fails.
 void _mi_prim_write_stderr(const char* msg, size_t len);
+
+// A file that is written to as long as it is what it was when it was opened, whatever a program does with its numbers.
+typedef struct mi_prim_log_s {
+  int file;
+  uint64_t device;
+  uint64_t node;
+} mi_prim_log_t;
+
+// _mi_prim_log_open opens a file to append to, or makes one that nobody else can read; a last part of the path that is a link is
+// refused, as is everything in a process with more rights than its starter's.
+int _mi_prim_log_open(const char* path, mi_prim_log_t* log);
+
+// _mi_prim_log_write writes `len` bytes, in one piece unless that fails. False: not all of it is written, or the file has been
+// closed; nothing is written to another file in its place.
+bool _mi_prim_log_write(const mi_prim_log_t* log, const char* msg, size_t len);
 
 // _mi_prim_abort ends the process with SIGABRT or what the system has for it. A handler of the program runs first.
 _Noreturn void _mi_prim_abort(void);

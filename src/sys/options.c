@@ -235,6 +235,10 @@ bool _mi_option_parse(const char* text, mi_option_kind_t kind, long* value) {
       {"ignore", MI_ON_VIOLATION_IGNORE},
       {"2", MI_ON_VIOLATION_IGNORE},
   };
+  if (kind == MI_OPTION_PATH) {
+    *value = text[0] != 0;
+    return true;
+  }
   if (kind == MI_OPTION_ACTION) {
     return mi_parse_word(text, actions, sizeof(actions) / sizeof(actions[0]), value);
   }
@@ -286,7 +290,7 @@ static bool mi_env_read(const mi_option_row_t* row, mi_env_entry_t* entry) {
 }
 
 static bool mi_env_parse(const mi_env_entry_t* entry, mi_option_kind_t kind, long* value) {
-  return !entry->is_cut && _mi_option_parse(entry->text, kind, value);
+  return (!entry->is_cut || kind == MI_OPTION_PATH) && _mi_option_parse(entry->text, kind, value);
 }
 
 static void mi_env_set_option(mi_option_t option) {

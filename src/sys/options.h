@@ -9,13 +9,14 @@
 #include "src/base/atomic.h"
 #include "src/sys/sealed.h"
 
-// What an option's text may be. All kinds but ACTION also take words, in any case: an empty text, true, yes and on mean 1;
+// What an option's text may be. All kinds but ACTION and PATH also take words, in any case: an empty text, true, yes and on mean 1;
 // false, no and off mean 0.
 typedef enum mi_option_kind_e {
   MI_OPTION_BOOL,    // a whole number; 0 is off
   MI_OPTION_LONG,    // a whole number
   MI_OPTION_KIB,     // bytes, or a number with K, M, G or T, each also with B or iB; held in KiB, rounded up
   MI_OPTION_ACTION,  // abort, report, ignore or their numbers 0, 1, 2
+  MI_OPTION_PATH,    // any text; whoever needs it reads it from the environment. The value is whether there is one
 } mi_option_kind_t;
 
 // What an option does.

@@ -1,5 +1,5 @@
 // Owns: the one place that decides what follows bad use, and the message that a core dump shows.
-// May include: policy, base, prim, sys/lock.h, sys/log.h, sys/options.h.
+// May include: policy, base, prim, sys/lock.h, sys/log.h, sys/options.h, sys/report-file.h, sys/sealed.h.
 // Called by: through report.h.
 // Invariants: waits for no lock beyond some milliseconds; uses less than 5 KiB of stack; a report inside a report ends the
 // same way.
@@ -9,12 +9,15 @@
 #include <stdarg.h>
 
 #include "src/base/atomic.h"
+#include "src/base/bits.h"
 #include "src/base/fmt.h"
 #include "src/base/geometry.h"
 #include "src/prim/prim.h"
 #include "src/sys/lock.h"
 #include "src/sys/log.h"
 #include "src/sys/options.h"
+#include "src/sys/report-file.h"
+#include "src/sys/sealed.h"
 
 char mi_violation_message[MI_LOG_LINE_MAX];
 
@@ -77,20 +80,19 @@ static size_t mi_report_build(char* line, mi_violation_t kind, const char* fmt, 
 // Calls
 
 enum { MI_REPORT_CALLS_MAX = 64,
+       // A fault without its calls says little, so that these are listed whatever option backtrace says of other reports.
+       MI_REPORT_FAULT_CALLS = 16,
        // A few lines: they are written together where there is room.
        MI_REPORT_BLOCK = 1024 };
 
-typedef void mi_report_write_t(const char* text, size_t len);
+static size_t mi_report_depth(void) { return (size_t)_mi_option_get_clamp(mi_option_backtrace, 0, MI_REPORT_CALLS_MAX); }
 
-// "    #0 0x… file+0x…", one line a call, the latest first.
-static mi_noinline void mi_report_calls(const void* frame, bool thorough, mi_report_write_t* write) {
-  const long depth = _mi_option_get_clamp(mi_option_backtrace, 0, MI_REPORT_CALLS_MAX);
-  uintptr_t calls[MI_REPORT_CALLS_MAX];
+mi_noinline void _mi_report_list(const uintptr_t* calls, size_t count, size_t least, bool thorough, mi_report_write_t* write) {
+  const size_t depth = _mi_max(mi_report_depth(), least);
   mi_prim_module_t module;
   char block[MI_REPORT_BLOCK];
-  const size_t count = _mi_prim_backtrace(frame, calls, (size_t)depth);
   size_t len = 0;
-  for (size_t i = 0; i < count; i++) {
+  for (size_t i = 0; i < count && i < depth; i++) {
     // A line is shorter than what is kept free for it.
     if (len + MI_PRIM_MODULE_PATH + 64 > sizeof(block)) {
       write(block, len);
@@ -104,6 +106,34 @@ static mi_noinline void mi_report_calls(const void* frame, bool thorough, mi_rep
   }
   if (len > 0) {
     write(block, len);
+  }
+}
+
+static mi_noinline void mi_report_calls(const void* frame, bool thorough, mi_report_write_t* write) {
+  uintptr_t calls[MI_REPORT_CALLS_MAX];
+  _mi_report_list(calls, _mi_prim_backtrace(frame, calls, mi_report_depth()), 0, thorough, write);
+}
+
+// Notes
+
+void _mi_report_set_notes(mi_report_notes_t* notes) { mi_atomic_store_relaxed(&_mi_fixed.report_notes, (uintptr_t)notes); }
+
+// The first address of a line; 0: there is none.
+static uintptr_t mi_report_address(const char* line) {
+  while (*line != 0 && !(line[0] == ' ' && line[1] == '0' && line[2] == 'x')) {
+    line++;
+  }
+  uintptr_t address = 0;
+  for (line += *line == 0 ? 0 : 3; (*line >= '0' && *line <= '9') || (*line >= 'a' && *line <= 'f'); line++) {
+    address = address * 16 + (uintptr_t)(*line - (*line <= '9' ? '0' : 'a' - 10));
+  }
+  return address;
+}
+
+static void mi_report_notes(const char* line, bool thorough, mi_report_write_t* write) {
+  const uintptr_t notes = mi_atomic_load_relaxed(&_mi_fixed.report_notes);
+  if (notes != 0) {
+    ((mi_report_notes_t*)notes)(mi_report_address(line), thorough, write);
   }
 }
 
@@ -131,29 +161,99 @@ static bool mi_report_ends(mi_violation_t kind) {
       (action == MI_ACTION_OPTION && option != MI_ON_VIOLATION_REPORT && option != MI_ON_VIOLATION_IGNORE);
 }
 
-// The lock is not given back: reports of other threads come behind this one, if there is time for them.
-static _Noreturn void mi_report_end(mi_violation_t kind, const char* line, size_t len, const void* frame, bool is_told) {
-  (void)mi_report_lock_try();
-  _mi_prim_write_stderr(line, len);
-  mi_report_calls(frame, true, &_mi_prim_write_stderr);
+// What is known of one case of bad use.
+typedef struct mi_report_case_s {
+  const char* line;
+  size_t len;
+  const void* frame;             // of the report
+  const mi_prim_fault_t* fault;  // or of the fault, unless this is NULL
+} mi_report_case_t;
+
+static mi_noinline void mi_report_fault_calls(const mi_prim_fault_t* fault, bool thorough, mi_report_write_t* write) {
+  uintptr_t calls[MI_REPORT_CALLS_MAX];
+  const size_t depth = _mi_max(mi_report_depth(), MI_REPORT_FAULT_CALLS);
+  _mi_report_list(calls, _mi_prim_fault_calls(fault, calls, depth), depth, thorough, write);
+}
+
+static void mi_report_rest(const mi_report_case_t* what, bool thorough, mi_report_write_t* write) {
+  if (what->fault != NULL) {
+    mi_report_fault_calls(what->fault, thorough, write);
+  } else {
+    mi_report_calls(what->frame, thorough, write);
+  }
+  mi_report_notes(what->line, thorough, write);
+}
+
+// Reports of many processes in one file do not mix where each is one write. Under the report's lock.
+static char mi_report_text[16 * MI_KIB];
+static size_t mi_report_text_len;
+
+static void mi_report_out(const char* text, size_t len) {
+  if (!_mi_report_file_write(text, len)) {
+    _mi_prim_write_stderr(text, len);
+  }
+}
+
+static void mi_report_gather(const char* text, size_t len) {
+  for (size_t i = 0; i < len; i++) {
+    if (mi_report_text_len == sizeof(mi_report_text)) {
+      mi_report_out(mi_report_text, mi_report_text_len);
+      mi_report_text_len = 0;
+    }
+    mi_report_text[mi_report_text_len++] = text[i];
+  }
+}
+
+// To stderr, or to the file. What a person waits for is not held back by what takes longer.
+static void mi_report_say(const mi_report_case_t* what, bool thorough, bool locked) {
+  if (!locked || !_mi_report_file_is_open()) {
+    mi_report_out(what->line, what->len);
+    mi_report_rest(what, thorough, &mi_report_out);
+    return;
+  }
+  mi_report_text_len = 0;
+  mi_report_gather(what->line, what->len);
+  mi_report_rest(what, thorough, &mi_report_gather);
+  mi_report_out(mi_report_text, mi_report_text_len);
+}
+
+static void mi_report_tell(const mi_report_case_t* what, bool thorough) {
+  _mi_log_write(what->line, what->len);
+  mi_report_rest(what, thorough, &_mi_log_write);
+}
+
+// The process ends, and this has to be out before. The lock is given back only where that is not for us: reports of other
+// threads come behind this one, if there is time for them.
+static void mi_report_say_first(mi_violation_t kind, const mi_report_case_t* what, bool is_told) {
+  const bool locked = mi_report_lock_try();
+  mi_report_say(what, true, locked);
+  if (locked && what->fault != NULL) {
+    _mi_lock_release(&mi_report_lock);
+  }
   // Whatever these do, also if they do not return: it has been said.
   if (!is_told) {
     _mi_log_call_error(_mi_violation_errno(kind));
   }
   if (_mi_log_has_output()) {
-    _mi_log_write(line, len);
-    mi_report_calls(frame, true, &_mi_log_write);
+    mi_report_tell(what, true);
   }
-  _mi_prim_abort();
 }
 
-static void mi_report_write(const char* line, size_t len, const void* frame) {
+static void mi_report_write(const mi_report_case_t* what) {
   // A function of the program may take its time, or never return.
-  const bool locked = !_mi_log_has_output() && mi_report_lock_try();
-  _mi_log_write(line, len);
-  mi_report_calls(frame, false, &_mi_log_write);
+  const bool has_output = _mi_log_has_output();
+  const bool to_file = _mi_report_file_is_open();
+  const bool locked = (!has_output || to_file) && mi_report_lock_try();
+  if (to_file) {
+    mi_report_say(what, false, locked);
+  } else if (!has_output) {
+    mi_report_tell(what, false);
+  }
   if (locked) {
     _mi_lock_release(&mi_report_lock);
+  }
+  if (has_output) {
+    mi_report_tell(what, false);
   }
 }
 
@@ -172,15 +272,18 @@ void _mi_report(mi_violation_t kind, const char* fmt, ...) {
   if (!never) {
     _mi_report_keep(line);
   }
+  const mi_report_case_t what = {.line = line, .len = len, .frame = frame};
   if (mi_report_ends(kind)) {
-    mi_report_end(kind, line, len, frame, false);
+    mi_report_say_first(kind, &what, false);
+    _mi_prim_abort();
   }
   const bool outer = mi_report_running;
   mi_report_running = true;
   _mi_log_call_error(_mi_violation_errno(kind));
   // The function may have chosen the end; the other way round it comes too late.
   if (mi_report_ends(kind)) {
-    mi_report_end(kind, line, len, frame, true);
+    mi_report_say_first(kind, &what, true);
+    _mi_prim_abort();
   }
   const bool quiet = never ? !_mi_option_is_enabled(mi_option_show_errors) && !_mi_option_is_enabled(mi_option_verbose)
                            : mi_report_action(kind) == MI_ON_VIOLATION_IGNORE;
@@ -188,7 +291,27 @@ void _mi_report(mi_violation_t kind, const char* fmt, ...) {
     if (never) {
       _mi_log_write(line, len);
     } else {
-      mi_report_write(line, len, frame);
+      mi_report_write(&what);
+    }
+  }
+  mi_report_running = outer;
+}
+
+void _mi_report_fault(mi_violation_t kind, const mi_prim_fault_t* fault, bool ends, const char* fmt, ...) {
+  char line[MI_LOG_LINE_MAX];
+  va_list args;
+  va_start(args, fmt);
+  const mi_report_case_t what = {.line = line, .len = mi_report_build(line, kind, fmt, args), .fault = fault};
+  va_end(args);
+  _mi_report_keep(line);
+  const bool outer = mi_report_running;
+  mi_report_running = true;
+  if (ends) {
+    mi_report_say_first(kind, &what, false);
+  } else {
+    _mi_log_call_error(_mi_violation_errno(kind));
+    if (mi_report_action(kind) != MI_ON_VIOLATION_IGNORE && _mi_log_count_error()) {
+      mi_report_write(&what);
     }
   }
   mi_report_running = outer;

@@ -76,6 +76,9 @@ typedef struct mi_aligned(MI_OS_PAGE_MAX) mi_fixed_s {
   mi_page_map_t page_map;
   mi_prim_config_t os_config;
   _Atomic(bool) os_ready;
+  _Atomic(uintptr_t) report_notes;  // report.c
+  mi_prim_log_t report_file;        // report-file.c
+  bool has_report_file;             // report-file.c
 }
 mi_fixed_t;
 

@@ -7,7 +7,7 @@
 
     name | program arguments | variants | how | expected
 
-variants  names from `release secure strict debug glibc mimalloc2`, or `ours` (the first four), `hard` (secure strict debug), `all`.
+variants  names from `release secure strict debug glibc mimalloc2`, or `ours` (the first four), `hard` (secure strict debug), `sampled` (these and guarded), `all`.
           `glibc` runs without a preload; rows for it that expect a failure are the controls which show that a test can fail.
 how       NAME=value sets the environment; and
           as=64M data=64M stack=256K   resource limits             noproc     a mount namespace without /proc
@@ -46,8 +46,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 OURS = ["release", "secure", "strict", "debug"]
-GROUPS = {"ours": OURS, "hard": ["secure", "strict", "debug"], "all": OURS + ["glibc", "mimalloc2"]}
-WORD = {"release": "mimalloc", "secure": "mimalloc-secure", "strict": "mimalloc-strict", "debug": "mimalloc-debug", "mimalloc2": "mimalloc", "glibc": "glibc"}
+GROUPS = {"ours": OURS, "hard": ["secure", "strict", "debug"], "sampled": ["secure", "strict", "debug", "guarded"], "all": OURS + ["glibc", "mimalloc2"]}
+WORD = {"release": "mimalloc", "secure": "mimalloc-secure", "strict": "mimalloc-strict", "debug": "mimalloc-debug", "guarded": "mimalloc-guarded", "mimalloc2": "mimalloc", "glibc": "glibc"}
 
 
 def word_of(variant):

@@ -9,11 +9,11 @@ import tree
 
 DEF = "policy/options.def"
 README = "README.md"
-ROW = re.compile(r'^OPTION\((\d+), (\w+), (.*?), (BOOL|LONG|KIB|ACTION), (WORKS|NONE|MISSING), "([\w ]*)",\s*((?:"[^"]*"\s*)+)\)$', re.M)
+ROW = re.compile(r'^OPTION\((\d+), (\w+), (.*?), (BOOL|LONG|KIB|ACTION|PATH), (WORKS|NONE|MISSING), "([\w ]*)",\s*((?:"[^"]*"\s*)+)\)$', re.M)
 SHOWN = re.compile(r"^\| `(\w+)` \|.*$", re.M)
 PROFILE = re.compile(r"^policy/profiles/([^/]+)/mi-profile\.h$")
 CONSTANT = re.compile(r"^\s*(MI_\w+)\s*=\s*(\d+),", re.M)
-VALUES = {"BOOL": "0, 1", "LONG": "a number", "KIB": "bytes, or with K, M, G, T", "ACTION": "abort, report, ignore"}
+VALUES = {"BOOL": "0, 1", "LONG": "a number", "KIB": "bytes, or with K, M, G, T", "ACTION": "abort, report, ignore", "PATH": "a path"}
 EFFECTS = {"WORKS": "", "NONE": "**No effect**, accepted only: ", "MISSING": "**No effect yet**: "}
 ACTIONS = ["abort", "report", "ignore"]
 

@@ -12,7 +12,7 @@ MACRO = re.compile(r"^#define (MI_\w+)", re.M)
 ROW = re.compile(r'^\s*_variant\(\s*"(\w+)",\s*"(\w+)",\s*"([\w-]+)",\s*"(\w+)"', re.M)
 PARTED = re.compile(r'^\s*_variant\(\s*"\w+",\s*"\w+",\s*"[\w-]+",\s*"(\w+)"([^()]*)\)', re.M)
 # The part of a shared library that a constant stands for.
-PARTS = {"MI_HAS_CHECKED_COPIES": "copies"}
+PARTS = {"MI_HAS_CHECKED_COPIES": "copies", "MI_HAS_GUARDED": "signals"}
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 
 

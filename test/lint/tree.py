@@ -8,7 +8,7 @@ import os
 import sys
 
 # Folders with text of ours. Everything else at the top is looked at as single files.
-FOLDERS = (".ci", "docs", "fuzz", "hardening", "include", "packaging", "policy", "src", "test")
+FOLDERS = (".ci", "docs", "fuzz", "hardening", "include", "packaging", "policy", "src", "test", "tools")
 CODE = (".c", ".h", ".cc", ".def", ".inc")
 STUBS = "policy/build/stubs/"
 

@@ -120,6 +120,9 @@ MI_TEST(texts) {
       {MI_OPTION_LONG, "1 ", BAD},
       {MI_OPTION_LONG, "99999999999999999999999", BAD},
       {MI_OPTION_LONG, "18446744073709551617", BAD},
+      {MI_OPTION_PATH, "", 0},
+      {MI_OPTION_PATH, "0", 1},
+      {MI_OPTION_PATH, "/var/log/a b", 1},
       {MI_OPTION_KIB, "0", 0},
       {MI_OPTION_KIB, "1", 1},
       {MI_OPTION_KIB, "1024", 1},
@@ -278,10 +281,18 @@ static void mi_options_test_set_by(const mi_options_test_name_t* option, const c
   char said[160];
   char* envp[] = {entry, NULL};
   // A value that is no default, and no option acts on at the start.
-  const char* const value = option->kind == MI_OPTION_ACTION ? "ignore" : option->kind == MI_OPTION_KIB ? "3M"
-                                                                                                        : "3";
-  const char* const shown = option->kind == MI_OPTION_ACTION ? "2" : option->kind == MI_OPTION_KIB ? "3072 KiB"
-                                                                                                   : "3";
+  static const struct {
+    const char* value;
+    const char* shown;
+  } texts[] = {
+      [MI_OPTION_BOOL] = {"3", "3"},
+      [MI_OPTION_LONG] = {"3", "3"},
+      [MI_OPTION_KIB] = {"3M", "3072 KiB"},
+      [MI_OPTION_ACTION] = {"ignore", "2"},
+      [MI_OPTION_PATH] = {"/dev/null", "1"},
+  };
+  const char* const value = texts[option->kind].value;
+  const char* const shown = texts[option->kind].shown;
   snprintf(entry, sizeof(entry), "mimalloc_%.*s=%s", (int)len, name, value);
   snprintf(said, sizeof(said), "^option '%s': %s \\(environment[,)]", option->name, shown);
   mi_test_child_run(&child, &mi_options_test_exec, envp, 20000);
