@@ -178,10 +178,20 @@ bool _mi_prim_is_own_library(uintptr_t address);
 // it. Opens a file of the system. False: there is none, or it cannot be read.
 bool _mi_prim_maps_copy(void (*write)(void* arg, const char* text, size_t length), void* arg);
 
-// _mi_prim_modules_visit calls `visit` for each file that code comes from and what else is mapped from files, with the first
-// address and how many bytes there are from it to the end of the last of its mappings; while that returns true. Opens a file
-// of the system. False: there is none, or it cannot be read.
-bool _mi_prim_modules_visit(bool (*visit)(const char* path, uintptr_t base, size_t size, void* arg), void* arg);
+// A file that is mapped: from the first of its mappings to the last; and which of them is the first with code, from where in
+// the file. No code: code_size is 0.
+typedef struct mi_prim_mapped_s {
+  char path[MI_PRIM_MODULE_PATH];  // cut at the size
+  uintptr_t base;
+  size_t size;
+  uintptr_t code;
+  size_t code_size;
+  uintptr_t code_offset;
+} mi_prim_mapped_t;
+
+// _mi_prim_modules_visit calls `visit` for each file that is mapped, while that returns true. Opens a file of the system. False:
+// there is none, or it cannot be read.
+bool _mi_prim_modules_visit(bool (*visit)(const mi_prim_mapped_t* mapped, void* arg), void* arg);
 
 // Files
 

@@ -259,9 +259,9 @@ typedef struct mi_profile_module_visit_s {
   void* arg;
 } mi_profile_module_visit_t;
 
-static bool mi_profile_visit_module(const char* path, uintptr_t base, size_t size, void* arg) {
+static bool mi_profile_visit_module(const mi_prim_mapped_t* mapped, void* arg) {
   const mi_profile_module_visit_t* const visit = arg;
-  const mi_prof_module_info_t info = {path, base, size};
+  const mi_prof_module_info_t info = {mapped->path, mapped->base, mapped->size};
   return visit->visitor(&info, visit->arg);
 }
 

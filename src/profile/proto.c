@@ -35,6 +35,7 @@ enum {
   MI_MAPPING_ID = 1,
   MI_MAPPING_START = 2,
   MI_MAPPING_LIMIT = 3,
+  MI_MAPPING_OFFSET = 4,
   MI_MAPPING_FILENAME = 5,
   MI_LOCATION_ID = 1,
   MI_LOCATION_MAPPING_ID = 2,
@@ -51,12 +52,6 @@ enum { MI_STRING_ALLOC_OBJECTS = 1,
        MI_STRING_SPACE = 7,
        MI_STRINGS = 8 };
 
-typedef struct mi_proto_module_s {
-  uintptr_t base;
-  uintptr_t limit;
-  char path[MI_PRIM_MODULE_PATH];
-} mi_proto_module_t;
-
 // A message, or a packed field of one.
 typedef struct mi_proto_message_s {
   size_t size;
@@ -72,7 +67,7 @@ typedef struct mi_proto_s {
   size_t buckets;      // a power of two
   uintptr_t* address;  // of location number i + 1
   uint32_t* table;     // numbers of locations, by their addresses; 0: none
-  mi_proto_module_t module[MI_PROTO_MODULES_MAX];
+  mi_prim_mapped_t module[MI_PROTO_MODULES_MAX];
 } mi_proto_t;
 
 static size_t mi_proto_varint(uint8_t* bytes, uint64_t value) {
@@ -165,11 +160,14 @@ static void mi_proto_put_sample(mi_proto_t* proto, const mi_prof_sample_info_t* 
   mi_proto_put(proto, MI_PROFILE_SAMPLE);
 }
 
+// The code of the module: that is what readers look functions up by.
 static void mi_proto_put_mappings(mi_proto_t* proto) {
   for (size_t i = 0; i < proto->modules; i++) {
+    const mi_prim_mapped_t* const module = &proto->module[i];
     mi_proto_add_field(&proto->message, MI_MAPPING_ID, i + 1);
-    mi_proto_add_field(&proto->message, MI_MAPPING_START, proto->module[i].base);
-    mi_proto_add_field(&proto->message, MI_MAPPING_LIMIT, proto->module[i].limit);
+    mi_proto_add_field(&proto->message, MI_MAPPING_START, module->code);
+    mi_proto_add_field(&proto->message, MI_MAPPING_LIMIT, module->code + module->code_size);
+    mi_proto_add_field(&proto->message, MI_MAPPING_OFFSET, module->code_offset);
     mi_proto_add_field(&proto->message, MI_MAPPING_FILENAME, MI_STRINGS + i);
     mi_proto_put(proto, MI_PROFILE_MAPPING);
   }
@@ -179,7 +177,7 @@ static void mi_proto_put_locations(mi_proto_t* proto) {
   for (size_t i = 0; i < proto->locations; i++) {
     const uintptr_t address = proto->address[i];
     size_t module = 0;
-    while (module < proto->modules && (address < proto->module[module].base || address >= proto->module[module].limit)) {
+    while (module < proto->modules && address - proto->module[module].code >= proto->module[module].code_size) {
       module++;
     }
     mi_proto_add_field(&proto->message, MI_LOCATION_ID, i + 1);
@@ -191,12 +189,11 @@ static void mi_proto_put_locations(mi_proto_t* proto) {
   }
 }
 
-static bool mi_proto_add_module(const char* path, uintptr_t base, size_t size, void* arg) {
+static bool mi_proto_add_module(const mi_prim_mapped_t* mapped, void* arg) {
   mi_proto_t* const proto = arg;
-  mi_proto_module_t* const module = &proto->module[proto->modules++];
-  module->base = base;
-  module->limit = base + size;
-  strcpy(module->path, path);
+  if (mapped->code_size != 0) {
+    proto->module[proto->modules++] = *mapped;
+  }
   return proto->modules < MI_PROTO_MODULES_MAX;
 }
 

@@ -19,7 +19,8 @@ void _mi_prim_linux_set_overcommit(bool has_overcommit);
 typedef struct mi_linux_mapping_s {
   uintptr_t start;
   uintptr_t end;
-  uintptr_t offset;                // in the file
+  uintptr_t offset;  // in the file
+  bool is_code;
   char path[MI_PRIM_MODULE_PATH];  // cut at the size; empty where there is no file
 } mi_linux_mapping_t;
 

@@ -3,6 +3,7 @@
 // Called by: prim/linux, and through prim.h.
 // Invariants: no allocation, no lock; a list that changes while it is read may be seen partly old and partly new.
 #include <fcntl.h>
+#include <string.h>
 
 #include "src/prim/linux/linux.h"
 #include "src/prim/linux/syscall.h"
@@ -53,8 +54,10 @@ bool _mi_prim_linux_maps_next(mi_linux_maps_t* maps, mi_linux_mapping_t* mapping
     return false;
   }
   char c;
+  mapping->is_code = false;
   do {
     c = mi_maps_next(maps);
+    mapping->is_code = mapping->is_code || c == 'x';
   } while (c != ' ' && c != 0);
   c = mi_maps_hex(maps, &mapping->offset);
   size_t length = 0;
@@ -91,30 +94,38 @@ static bool mi_maps_same(const char* a, const char* b) {
   return *a == *b;
 }
 
-// The mappings of one file follow each other, with one of the file's start before the others and one without a file between
-// or behind them at most.
-bool _mi_prim_modules_visit(bool (*visit)(const char* path, uintptr_t base, size_t size, void* arg), void* arg) {
+static void mi_maps_note_code(mi_prim_mapped_t* mapped, const mi_linux_mapping_t* mapping) {
+  if (mapping->is_code && mapped->code_size == 0) {
+    mapped->code = mapping->start;
+    mapped->code_size = mapping->end - mapping->start;
+    mapped->code_offset = mapping->offset;
+  }
+}
+
+// The mappings of one file follow each other, that of the file's start first.
+bool _mi_prim_modules_visit(bool (*visit)(const mi_prim_mapped_t* mapped, void* arg), void* arg) {
   mi_linux_maps_t maps;
   if (!_mi_prim_linux_maps_open(&maps)) {
     return false;
   }
-  mi_linux_mapping_t module = {0, 0, 0, ""};
   mi_linux_mapping_t mapping;
+  mi_prim_mapped_t mapped = {.path = ""};
   bool more = true;
   while (more && _mi_prim_linux_maps_next(&maps, &mapping)) {
     if (mapping.path[0] == 0) {
       continue;
     }
-    if (mi_maps_same(mapping.path, module.path) && mapping.offset != 0) {
-      module.end = mapping.end;
-      continue;
+    if (!mi_maps_same(mapping.path, mapped.path) || mapping.offset == 0) {
+      more = mapped.path[0] == 0 || visit(&mapped, arg);
+      mapped = (mi_prim_mapped_t){.base = mapping.start};
+      memcpy(mapped.path, mapping.path, sizeof(mapped.path));
     }
-    more = module.path[0] == 0 || visit(module.path, module.start, module.end - module.start, arg);
-    module = mapping;
+    mapped.size = mapping.end - mapped.base;
+    mi_maps_note_code(&mapped, &mapping);
   }
   _mi_prim_linux_maps_close(&maps);
-  if (more && module.path[0] != 0) {
-    (void)visit(module.path, module.start, module.end - module.start, arg);
+  if (more && mapped.path[0] != 0) {
+    (void)visit(&mapped, arg);
   }
   return true;
 }
