@@ -16,6 +16,7 @@
 #include "mimalloc/option.h"
 #include "mimalloc/memory-events.h"
 #include "mimalloc/typed.h"
+#include "mimalloc/profile.h"
 #include "mimalloc/stl.h"
 
 #endif  // MIMALLOC_H

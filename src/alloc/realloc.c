@@ -7,6 +7,7 @@
 
 #include "src/alloc/alloc.h"
 #include "src/alloc/told.h"
+#include "src/heap/profiled.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 
@@ -95,6 +96,9 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
         _mi_heap_leave_page(larger);
         _mi_heap_enter_page(larger, theap);
       }
+      if (_mi_profile_is_on()) {
+        _mi_profiled_offer(larger, newsize, newsize, __builtin_frame_address(0));
+      }
       if (MI_HAS_PADDING) {
         _mi_block_set_request(larger, larger->single_start, newsize);
         if (zero) {
@@ -118,7 +122,22 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
   }
   memcpy(fresh, p, _mi_min(old_usable, newsize));
   _mi_free(p);
+  if (_mi_profile_is_on()) {
+    // Not what it was given to grow into.
+    _mi_profiled_resize(_mi_page_map_find(fresh), newsize);
+  }
   return fresh;
+}
+
+// The size of a block has changed in place.
+static void* mi_realloc_done(mi_page_t* page, void* p, size_t newsize, size_t old_usable) {
+  if (_mi_profile_is_on() && _mi_page_is_single(page)) {
+    _mi_profiled_resize(page, newsize);
+    if (newsize > old_usable) {
+      _mi_profiled_offer(page, newsize - old_usable, newsize, __builtin_frame_address(0));
+    }
+  }
+  return p;
 }
 
 // A block of no bytes gets some, or another alignment.
@@ -157,13 +176,13 @@ static void* mi_realloc_any(mi_theap_t* theap, void* p, size_t newsize, size_t a
   const bool aligned = ((uintptr_t)p + offset) % align == 0;
   if (MI_HAS_PADDING) {
     if (aligned && mi_realloc_exact(page, p, newsize, old_usable, zero)) {
-      return p;
+      return mi_realloc_done(page, p, newsize, old_usable);
     }
   } else if (aligned && mi_realloc_in_place(page, newsize, &usable, &is_zero)) {
     if (zero) {
       mi_realloc_zero_tail(p, newsize, old_usable, usable, is_zero);
     }
-    return p;
+    return mi_realloc_done(page, p, newsize, old_usable);
   }
   return mi_realloc_move(theap, page, p, newsize, align, offset, old_usable, zero);
 }
@@ -183,12 +202,11 @@ static void* mi_expand_in_place(void* p, size_t newsize) {
   if (_mi_page_is_zero_size(page)) {
     return NULL;
   }
-  if (MI_HAS_PADDING) {
-    return mi_realloc_exact(page, p, newsize, old_usable, false) ? p : NULL;
-  }
   size_t usable = old_usable;
   bool is_zero;
-  return mi_realloc_in_place(page, newsize, &usable, &is_zero) ? p : NULL;
+  const bool done = MI_HAS_PADDING ? mi_realloc_exact(page, p, newsize, old_usable, false)
+                                   : mi_realloc_in_place(page, newsize, &usable, &is_zero);
+  return done ? mi_realloc_done(page, p, newsize, old_usable) : NULL;
 }
 
 // Either of them, with what it is asked.

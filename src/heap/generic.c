@@ -12,6 +12,7 @@
 #include "src/heap/heap-stats.h"
 #include "src/heap/heap.h"
 #include "src/heap/orphan.h"
+#include "src/heap/profiled.h"
 #include "src/heap/sample.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
@@ -379,34 +380,60 @@ typedef struct mi_request_s {
   bool single;  // a page by itself, whatever the size
   bool grows;   // such a page, and likely to be enlarged soon
   bool zero;
-  uint8_t origin;  // of a block of a class
+  uint8_t origin;     // of a block of a class
+  const void* frame;  // of the function that the caller called
 } mi_request_t;
 
-// Looks whether the allocation is sampled. NULL: it is an ordinary one.
-static mi_cold void* mi_theap_try_sampled(mi_theap_t* theap, const mi_request_t* request, unsigned bin) {
+// Looks whether the allocation of a class is sampled. NULL: it is an ordinary one. What the profile samples is a page by itself,
+// whose free is no fast one.
+static mi_cold void* mi_theap_try_sampled(mi_theap_t* theap, const mi_request_t* request) {
+  const unsigned bin = _mi_bin_of_size(request->room);
+  const size_t block_size = _mi_bin_block_size(bin);
   const unsigned sampled = _mi_sample_now(theap, bin);
+  const bool profiled = (sampled & MI_SAMPLE_PROFILE) != 0 &&
+      _mi_profile_takes(&theap->sampling.profile, request->size, block_size);
   void* p = NULL;
   if ((sampled & MI_SAMPLE_GUARD) != 0) {
     p = _mi_guarded_alloc(theap, request->size, request->align, request->zero);
   }
-  if ((sampled & MI_SAMPLE_AGAIN) == 0 && (p != NULL || bin == MI_BIN_SINGLE)) {
+  if (p == NULL && profiled) {
+    // As blocks of the class are aligned: a caller may have chosen it for that.
+    p = mi_theap_try_single(theap, request->size, block_size & (~block_size + 1), false, request->zero);
+  }
+  if (p != NULL && profiled) {
+    _mi_profiled_note(theap, p, request->size, request->frame);
+  }
+  if ((sampled & MI_SAMPLE_AGAIN) == 0 && p != NULL) {
     _mi_sample_pass(theap, bin);
   }
   return p;
 }
 
+// The same of what has no class, and is a page by itself in any case.
+static mi_cold void* mi_theap_try_single_sampled(mi_theap_t* theap, const mi_request_t* request) {
+  const unsigned sampled = _mi_sample_now(theap, MI_BIN_SINGLE);
+  void* p = NULL;
+  if ((sampled & MI_SAMPLE_GUARD) != 0) {
+    p = _mi_guarded_alloc(theap, request->size, request->align, request->zero);
+  }
+  _mi_sample_pass(theap, MI_BIN_SINGLE);
+  if (p == NULL) {
+    p = mi_theap_try_single(theap, request->size, request->align, request->grows, request->zero);
+  }
+  if (p != NULL && (theap->sampling.kinds & MI_SAMPLE_PROFILE) != 0 && _mi_profile_hits(&theap->sampling.profile, request->size)) {
+    _mi_profiled_note(theap, p, request->size, request->frame);
+  }
+  return p;
+}
+
 static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) {
-  const bool single = request->single || request->room > MI_LARGE_BLOCK_MAX;
-  if (mi_unlikely(theap->sampling.kinds != 0)) {
-    void* const p = mi_theap_try_sampled(theap, request, single ? (unsigned)MI_BIN_SINGLE : _mi_bin_of_size(request->room));
-    if (p != NULL) {
-      return p;
-    }
+  const bool sampling = mi_unlikely(theap->sampling.kinds != 0);
+  if (request->single || request->room > MI_LARGE_BLOCK_MAX) {
+    return sampling ? mi_theap_try_single_sampled(theap, request)
+                    : mi_theap_try_single(theap, request->size, request->align, request->grows, request->zero);
   }
-  if (single) {
-    return mi_theap_try_single(theap, request->size, request->align, request->grows, request->zero);
-  }
-  return mi_theap_try_block(theap, request->size, request->room, request->zero, request->origin);
+  void* const p = sampling ? mi_theap_try_sampled(theap, request) : NULL;
+  return p != NULL ? p : mi_theap_try_block(theap, request->size, request->room, request->zero, request->origin);
 }
 
 // What threads allocate that have no theap: they are being torn down, or there was no memory for one. The late theap
@@ -511,36 +538,43 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
   return p != NULL ? p : mi_out_of_memory(size);
 }
 
-mi_inline void* mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero, uint8_t origin) {
-  if (MI_HAS_ZERO_SIZE && size == 0 && room == MI_BLOCK_EXTRA) {
+mi_inline void* mi_theap_alloc_request(mi_theap_t* theap, size_t size, bool zero, uint8_t origin, const void* frame) {
+  if (MI_HAS_ZERO_SIZE && size == 0) {
     void* const p = _mi_zero_size_alloc(theap, 1, 0);
     if (p != NULL) {
       return p;
     }
   }
-  const mi_request_t request = {size, room, MI_BLOCK_ALIGN, false, false, zero, origin};
+  const mi_request_t request = {size, size + MI_BLOCK_EXTRA, MI_BLOCK_ALIGN, false, false, zero, origin, frame};
   return mi_theap_alloc_any(theap, &request);
 }
 
+// Whoever calls one of these by a tail call has left its caller's frame as it was, so that a walk that begins with the frame here
+// misses nobody, whether this library is compiled with frame pointers or not.
+
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
-  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero, MI_FAMILY_ANY);
+  return mi_theap_alloc_request(theap, size, zero, MI_FAMILY_ANY, __builtin_frame_address(0));
 }
 
 void* _mi_theap_alloc_slow_as(mi_theap_t* theap, size_t size, bool zero, uint8_t origin) {
-  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero, origin);
+  return mi_theap_alloc_request(theap, size, zero, origin, __builtin_frame_address(0));
 }
 
 void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
-  return mi_theap_alloc_room(theap, size, room, zero, MI_FAMILY_ANY);
+  // The class was chosen for its alignment, which a block that is sampled must have as well.
+  const mi_request_t request = {
+      size, room, room & (~room + 1), false, false, zero, MI_FAMILY_ANY, __builtin_frame_address(0)};
+  return mi_theap_alloc_any(theap, &request);
 }
 
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  const mi_request_t request = {_mi_max(size, MI_HAS_PADDING ? 0 : 1), size, align, true, false, zero, MI_FAMILY_ANY};
+  const mi_request_t request = {
+      _mi_max(size, MI_HAS_PADDING ? 0 : 1), size, align, true, false, zero, MI_FAMILY_ANY, __builtin_frame_address(0)};
   return mi_theap_alloc_any(theap, &request);
 }
 
 void* _mi_theap_alloc_growing(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  const mi_request_t request = {size, size, align, true, true, zero, MI_FAMILY_ANY};
+  const mi_request_t request = {size, size, align, true, true, zero, MI_FAMILY_ANY, __builtin_frame_address(0)};
   return mi_theap_alloc_any(theap, &request);
 }
 

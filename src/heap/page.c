@@ -12,6 +12,7 @@
 #include "src/heap/guarded.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/pin.h"
+#include "src/heap/profiled.h"
 #include "src/heap/sample.h"
 #include "src/heap/single.h"
 #include "src/heap/theap.h"
@@ -348,6 +349,7 @@ static void* mi_slice_of(const void* p) { return (void*)((uintptr_t)p & ~(uintpt
 
 static void mi_page_retract(mi_page_t* page) {
   mi_assert_internal(page->used == 0 || _mi_page_is_single(page));
+  _mi_profiled_end(page);
   _mi_heap_leave_page(page);
   _mi_page_map_unregister(page->start, page->slice_count);
   if (_mi_page_is_single(page)) {

@@ -84,7 +84,10 @@ struct mi_page_s {
   _Atomic(bool) has_interior;  // a block was handed out at an address inside it
   _Atomic(bool) has_origins;   // a block was not made by the malloc family; never taken back while the page exists
   mi_theap_t* theap;
-  mi_padding_key_t canary_key;  // of the trailers
+  union {
+    mi_padding_key_t canary_key;  // of the trailers
+    uint64_t sample;              // of a single: the name of its record in the profile; 0: none
+  };
   // Written by the owner on every call.
   mi_aligned(MI_CACHE_LINE) mi_block_t* free;
   mi_block_t* local_free;

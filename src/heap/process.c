@@ -3,7 +3,7 @@
 // Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
 // Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
 // in which they may nest: late theap, heaps, heap, zero sizes, singles, unwrapped, slots, arenas, purge,
-// page map, guarded records, metadata, random, configuration.
+// page map, guarded records, profile, metadata, random, configuration.
 #include "src/heap/process.h"
 
 #include "src/guarded/record.h"
@@ -13,10 +13,12 @@
 #include "src/heap/heap-stats.h"
 #include "src/heap/orphan.h"
 #include "src/heap/pin.h"
+#include "src/heap/profiled.h"
 #include "src/heap/sample.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
+#include "src/profile/settings.h"
 #include "src/profile/unwrapped.h"
 #include "src/region/arena-program.h"
 #include "src/region/arena-quarantine.h"
@@ -53,6 +55,7 @@ static void mi_fork_prepare(void) {
   _mi_arenas_fork_prepare();
   _mi_page_map_fork_prepare();
   _mi_guarded_fork_prepare();
+  _mi_profile_fork_prepare();
   _mi_meta_fork_prepare();
   _mi_random_fork_prepare();
   _mi_sealed_fork_prepare();
@@ -64,6 +67,7 @@ static bool mi_fork_release(bool in_child) {
   _mi_sealed_fork_release(in_child);
   _mi_random_fork_release(in_child);
   _mi_meta_fork_release(in_child);
+  _mi_profile_fork_release(in_child);
   _mi_guarded_fork_release(in_child);
   _mi_page_map_fork_release(in_child);
   _mi_arenas_fork_release(in_child);
@@ -246,6 +250,7 @@ void _mi_process_done(void) {
   }
   // The library's code may be gone when the next thread ends.
   _mi_prim_thread_on_exit_done();
+  _mi_profiled_process_done();
   if (_mi_option_is_enabled(mi_option_show_stats) || _mi_option_is_enabled(mi_option_verbose)) {
     mi_stats_t stats;
     _mi_heap_stats_read(NULL, &stats);
@@ -295,8 +300,9 @@ __attribute__((constructor(101))) static void mi_process_load(void) {
   if (_mi_memory_events_start()) {
     _mi_threads_disarm();
   }
+  _mi_profile_load();
   _mi_guarded_draw_process();
-  _mi_sample_options_changed();
+  _mi_sample_changed();
   if (is_ready) {
     _mi_arenas_start();
   }

@@ -36,16 +36,24 @@ size_t _mi_sample_seed(void) {
 
 // Countdowns
 
-static uint32_t mi_sample_draw(mi_theap_t* theap, unsigned kind) {
+// The places of the kinds in the tables.
+enum { MI_SAMPLE_FOR_GUARD = 0,
+       MI_SAMPLE_FOR_PROFILE = 1 };
+
+static uint32_t mi_sample_draw(mi_theap_t* theap, unsigned kind, unsigned bin) {
   mi_sampling_t* const sampling = &theap->sampling;
-  return kind == 0 ? _mi_sampler_gap(&sampling->numbers, sampling->rate, sampling->fixed) : MI_SAMPLER_NEVER;
+  if (kind == MI_SAMPLE_FOR_GUARD) {
+    return _mi_sampler_gap(&sampling->numbers, sampling->rate, sampling->fixed);
+  }
+  // What has no class has no size: each is looked at.
+  return bin == MI_BIN_SINGLE ? MI_SAMPLER_NEVER : _mi_profile_gap(&sampling->profile, _mi_bin_block_size(bin));
 }
 
 // How many allocations go before the next sampled one of a kind, and one more.
 static uint32_t* mi_sample_left(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KINDS][MI_BIN_COUNT], unsigned kind, unsigned bin) {
   uint32_t* const left = &table[kind][bin];
   if (mi_unlikely(*left == 0)) {
-    *left = mi_sample_draw(theap, kind) + 1;
+    *left = mi_sample_draw(theap, kind, bin) + 1;
   }
   return left;
 }
@@ -77,7 +85,7 @@ static unsigned mi_sample_ended(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KIND
       uint32_t* const left = mi_sample_left(theap, table, kind, bin);
       if (*left == 1) {
         ended |= 1U << kind;
-        *left = mi_sample_draw(theap, kind) + 1 + before;
+        *left = mi_sample_draw(theap, kind, bin) + 1 + before;
       }
     }
   }
@@ -168,27 +176,50 @@ static const mi_guarded_settings_t* mi_sample_source(const mi_theap_t* theap, bo
   return NULL;
 }
 
-// Everything is drawn anew, and every list that serves is counted by that.
-static void mi_sample_restart(mi_theap_t* theap, uint32_t rate, size_t seed, uint32_t forks) {
-  mi_sampling_t* const sampling = &theap->sampling;
+// A kind of sampling begins, goes on with other numbers, or ends: it is drawn anew, and every list that serves is counted by that.
+static void mi_sample_pause(mi_theap_t* theap) {
   for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
-    if (sampling->counted[bin] != NULL) {
-      _mi_sample_put_down_slow(theap, sampling->counted[bin]);
+    if (theap->sampling.counted[bin] != NULL) {
+      _mi_sample_put_down_slow(theap, theap->sampling.counted[bin]);
     }
   }
   _mi_quarantine_grant_all(theap, false);
-  sampling->rate = rate;
-  sampling->seed = seed;
-  sampling->forks = forks;
-  sampling->kinds = (sampling->kinds & ~(unsigned)MI_SAMPLE_GUARD) | (rate > 0 ? MI_SAMPLE_GUARD : 0);
-  memset(sampling->left[0], 0, sizeof(sampling->left[0]));
-  memset(sampling->takes[0], 0, sizeof(sampling->takes[0]));
-  // Threads have their numbers in the order in which they began.
-  const uint64_t stream = ((uint64_t)mi_atomic_load_relaxed(&theap->heap_id) << 32) ^ (theap->tid / MI_TID_STEP) ^ ((uint64_t)forks << 48);
-  _mi_sampler_begin(&sampling->numbers, seed, stream);
+}
+
+static void mi_sample_resume(mi_theap_t* theap, unsigned kind, bool is_on) {
+  mi_sampling_t* const sampling = &theap->sampling;
+  sampling->kinds = (sampling->kinds & ~(1U << kind)) | (is_on ? 1U << kind : 0);
+  memset(sampling->left[kind], 0, sizeof(sampling->left[kind]));
+  memset(sampling->takes[kind], 0, sizeof(sampling->takes[kind]));
   _mi_quarantine_grant_all(theap, true);
   for (unsigned bin = MI_BIN_FIRST; sampling->kinds != 0 && bin <= MI_BIN_LAST; bin++) {
     _mi_sample_follow_slow(theap, bin);
+  }
+}
+
+// Threads have their numbers in the order in which they began.
+static uint64_t mi_sample_stream(const mi_theap_t* theap) {
+  return ((uint64_t)mi_atomic_load_relaxed(&theap->heap_id) << 32) ^ (theap->tid / MI_TID_STEP);
+}
+
+static void mi_sample_restart(mi_theap_t* theap, uint32_t rate, size_t seed, uint32_t forks) {
+  mi_sampling_t* const sampling = &theap->sampling;
+  mi_sample_pause(theap);
+  sampling->rate = rate;
+  sampling->seed = seed;
+  sampling->forks = forks;
+  _mi_sampler_begin(&sampling->numbers, seed, mi_sample_stream(theap) ^ ((uint64_t)forks << 48));
+  mi_sample_resume(theap, MI_SAMPLE_FOR_GUARD, rate > 0);
+}
+
+static void mi_sample_update_profile(mi_theap_t* theap) {
+  const bool is_on = _mi_profile_is_on();
+  if (is_on != mi_sample_is_on(theap, MI_SAMPLE_FOR_PROFILE) || (is_on && !_mi_profile_is_of(&theap->sampling.profile))) {
+    mi_sample_pause(theap);
+    if (is_on) {
+      _mi_profile_renew(&theap->sampling.profile, mi_sample_stream(theap));
+    }
+    mi_sample_resume(theap, MI_SAMPLE_FOR_PROFILE, is_on);
   }
 }
 
@@ -196,6 +227,7 @@ void _mi_sample_update_slow(mi_theap_t* theap) {
   mi_sampling_t* const sampling = &theap->sampling;
   // Acquire pairs with the release of whoever changed settings.
   sampling->generation = mi_atomic_load_acquire(&_mi_sample_generation);
+  mi_sample_update_profile(theap);
   const mi_guarded_settings_t* const bounds = mi_sample_source(theap, true);
   sampling->min = bounds != NULL ? mi_atomic_load_relaxed(&bounds->min) : mi_sample_option(mi_option_guarded_min);
   sampling->max = bounds != NULL ? mi_atomic_load_relaxed(&bounds->max) : mi_sample_option(mi_option_guarded_max);
@@ -212,7 +244,7 @@ void _mi_sample_update_slow(mi_theap_t* theap) {
   }
 }
 
-static void mi_sample_changed(void) {
+void _mi_sample_changed(void) {
   // Release: who sees the number sees the settings.
   (void)mi_atomic_add_acq_rel(&_mi_sample_generation, 1);
   if (_mi_tls.own != NULL) {
@@ -220,24 +252,18 @@ static void mi_sample_changed(void) {
   }
 }
 
-void _mi_sample_options_changed(void) {
-  if (MI_HAS_GUARDED) {
-    mi_sample_changed();
-  }
-}
-
 static void mi_sample_set_rate(mi_guarded_settings_t* settings, size_t rate, size_t seed) {
   mi_atomic_store_relaxed(&settings->rate, rate);
   mi_atomic_store_relaxed(&settings->seed, seed);
   mi_atomic_store_release(&settings->has_rate, true);
-  mi_sample_changed();
+  _mi_sample_changed();
 }
 
 static void mi_sample_set_bounds(mi_guarded_settings_t* settings, size_t min, size_t max) {
   mi_atomic_store_relaxed(&settings->min, min);
   mi_atomic_store_relaxed(&settings->max, max);
   mi_atomic_store_release(&settings->has_bounds, true);
-  mi_sample_changed();
+  _mi_sample_changed();
 }
 
 void _mi_sample_set_heap_rate(mi_heap_t* heap, size_t rate, size_t seed) { mi_sample_set_rate(&heap->guarded, rate, seed); }

@@ -68,8 +68,8 @@ size_t _mi_sample_seed(void);
 
 // Settings. Each takes effect for the calling thread at once, for others with their next call that finds no block in a list.
 
-// Options have changed, or were read.
-void _mi_sample_options_changed(void);
+// Options have changed, or were read; a profile has started or ended.
+void _mi_sample_changed(void);
 
 // Of all theaps of a heap, and of those it will have; and of one theap, of the calling thread. A rate of 0 samples nothing; a
 // seed of 0 is the process's. Sizes are requests in bytes; both bounds are allowed.

@@ -11,6 +11,7 @@
 #include "src/guarded/sampler.h"
 #include "src/heap/page.h"
 #include "src/profile/memory-events.h"
+#include "src/profile/profile.h"
 #include "src/sys/random.h"
 #include "src/sys/stats.h"
 
@@ -65,6 +66,7 @@ typedef struct mi_sampling_s {
   size_t max;
   mi_guarded_settings_t own;
   mi_sampler_t numbers;
+  mi_profile_thread_t profile;
   // How many allocations of a class go before the next sampled one, and one more; 0: not drawn yet. `takes`: how many blocks
   // serve again from the class's quarantine.
   uint32_t left[MI_SAMPLE_KINDS][MI_BIN_COUNT];

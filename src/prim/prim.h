@@ -178,6 +178,39 @@ bool _mi_prim_module_of(uintptr_t address, bool thorough, mi_prim_module_t* modu
 // the program itself, and where that cannot be told.
 bool _mi_prim_is_own_library(uintptr_t address);
 
+// _mi_prim_maps_copy hands the system's list of the mappings of this process to `write`, piece by piece, as the system writes
+// it. Opens a file of the system. False: there is none, or it cannot be read.
+bool _mi_prim_maps_copy(void (*write)(void* arg, const char* text, size_t length), void* arg);
+
+// A file that is mapped: from the first of its mappings to the last; and which of them is the first with code, from where in
+// the file. No code: code_size is 0.
+typedef struct mi_prim_mapped_s {
+  char path[MI_PRIM_MODULE_PATH];  // cut at the size
+  uintptr_t base;
+  size_t size;
+  uintptr_t code;
+  size_t code_size;
+  uintptr_t code_offset;
+} mi_prim_mapped_t;
+
+// _mi_prim_modules_visit calls `visit` for each file that is mapped, while that returns true. Opens a file of the system. False:
+// there is none, or it cannot be read.
+bool _mi_prim_modules_visit(bool (*visit)(const mi_prim_mapped_t* mapped, void* arg), void* arg);
+
+// Files
+
+// _mi_prim_file_create opens a file for writing and empties it; one that is not there is made, for its owner alone. `careful`:
+// nothing but a file that is this user's, with no other name, and no symbolic link; EPERM, ELOOP: it is something else, which
+// is left as it was.
+int _mi_prim_file_create(const char* path, bool careful, intptr_t* file);
+
+// _mi_prim_file_write writes all bytes, unless there is an error; _mi_prim_file_close closes the file, whatever its result.
+int _mi_prim_file_write(intptr_t file, const void* bytes, size_t size);
+int _mi_prim_file_close(intptr_t file);
+
+// _mi_prim_process_id is the number by which the system's own tools name this process.
+uintptr_t _mi_prim_process_id(void);
+
 // Faults
 
 // What touched memory that cannot be touched so.

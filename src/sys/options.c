@@ -328,10 +328,17 @@ static void mi_env_warn_of_option(mi_option_t option) {
   }
 }
 
-// Names that say something to others than us, who share the prefix: the redirection of Windows.
+// Names that are no options: those of the heap profiler, whose values are texts; and what says something to others than us,
+// who share the prefix: the redirection of Windows.
 static bool mi_env_is_known(const char* option_name) {
+  static const char* const others[] = {"prof_dump_at_exit", "prof_dump_format", "prof_sample_interval", "disable_redirect"};
+  for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+    if (mi_same_word(option_name, others[i])) {
+      return true;
+    }
+  }
   mi_option_t option;
-  return _mi_option_find(option_name, &option) || mi_same_word(option_name, "disable_redirect");
+  return _mi_option_find(option_name, &option);
 }
 
 static void mi_env_warn_of_unknown(void) {

@@ -42,6 +42,9 @@ typedef enum mi_sealed_mseal_e {
   MI_MSEAL_OFF,          // option mseal says so
 } mi_sealed_mseal_t;
 
+// A file name with its zero.
+enum { MI_SEALED_PATH_MAX = 1024 };
+
 // What a call may still set. Each part belongs to the file named.
 typedef struct mi_aligned(MI_OS_PAGE_MAX) mi_settings_s {
   _Atomic(long) option_values[_mi_option_last];            // options.c
@@ -53,6 +56,10 @@ typedef struct mi_aligned(MI_OS_PAGE_MAX) mi_settings_s {
   _Atomic(uintptr_t) random_root;                          // random.c: made at the first draw, which may be late
   _Atomic(uint32_t) state;                                 // mi_sealed_state_t
   _Atomic(uint32_t) mseal;                                 // mi_sealed_mseal_t
+  size_t profile_interval;                                 // profile/settings.c, like the next three: 0: not set
+  bool profile_loaded;
+  bool profile_proto;
+  char profile_path[MI_SEALED_PATH_MAX];  // where the profile is written when the process ends; empty: nowhere
 }
 mi_settings_t;
 

@@ -14,3 +14,24 @@ size_t _mi_prim_linux_numa_nodes(void);
 
 // Tells mem.c whether committed memory is charged when it is touched.
 void _mi_prim_linux_set_overcommit(bool has_overcommit);
+
+// A line of the kernel's list of the mappings of this process.
+typedef struct mi_linux_mapping_s {
+  uintptr_t start;
+  uintptr_t end;
+  uintptr_t offset;  // in the file
+  bool is_code;
+  char path[MI_PRIM_MODULE_PATH];  // cut at the size; empty where there is no file
+} mi_linux_mapping_t;
+
+typedef struct mi_linux_maps_s {
+  long fd;
+  size_t at;
+  size_t length;
+  char buffer[512];
+} mi_linux_maps_t;
+
+// Opens the list, gives its next line, and closes it. False: it cannot be opened; there is no line left.
+bool _mi_prim_linux_maps_open(mi_linux_maps_t* maps);
+bool _mi_prim_linux_maps_next(mi_linux_maps_t* maps, mi_linux_mapping_t* mapping);
+void _mi_prim_linux_maps_close(mi_linux_maps_t* maps);

@@ -3,11 +3,11 @@
 // Called by: through prim.h.
 // Invariants: async-signal-safe: no lock, no allocation. A word is read only after the kernel has said that it is there.
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
 #include <sys/auxv.h>
 
 #include "src/base/bits.h"
+#include "src/prim/linux/linux.h"
 #include "src/prim/linux/syscall.h"
 #include "src/prim/prim.h"
 
@@ -16,7 +16,6 @@ enum {
   MI_STACK_PAGE = 4096,
   // A frame that is larger is taken for the end of the chain.
   MI_STACK_FRAME_MAX = 1024 * 1024,
-  MI_STACK_LINE = 512,
 };
 
 // The C library puts a thread's variables at the upper end of its stack, above all frames, but for the first thread.
@@ -213,66 +212,6 @@ static bool mi_module_is_loaded(uintptr_t address, mi_prim_module_t* module) {
   return true;
 }
 
-// A line of the kernel's list of mappings: "start-end rwxp offset device inode      path".
-
-typedef struct mi_module_maps_s {
-  long fd;
-  size_t at;
-  size_t length;
-  char buffer[MI_STACK_LINE];
-} mi_module_maps_t;
-
-// The next byte; 0 at the end of the list.
-static char mi_module_next(mi_module_maps_t* maps) {
-  while (maps->at == maps->length) {
-    const long n = mi_syscall3(SYS_read, maps->fd, mi_syscall_arg(maps->buffer), sizeof(maps->buffer));
-    if (n == -EINTR) {
-      continue;
-    }
-    if (n <= 0) {
-      return 0;
-    }
-    maps->at = 0;
-    maps->length = (size_t)n;
-  }
-  return maps->buffer[maps->at++];
-}
-
-static char mi_module_hex(mi_module_maps_t* maps, uintptr_t* number) {
-  *number = 0;
-  for (;;) {
-    const char c = mi_module_next(maps);
-    const unsigned digit = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-                                                                                             : 16;
-    if (digit == 16) {
-      return c;
-    }
-    *number = *number * 16 + digit;
-  }
-}
-
-// Reads one line; the path is empty where there is no file. False at the end of the list.
-static bool mi_module_line(mi_module_maps_t* maps, uintptr_t* start, uintptr_t* end, uintptr_t* offset,
-                           char path[MI_PRIM_MODULE_PATH]) {
-  if (mi_module_hex(maps, start) != '-' || mi_module_hex(maps, end) != ' ') {
-    return false;
-  }
-  char c;
-  do {
-    c = mi_module_next(maps);
-  } while (c != ' ' && c != 0);
-  c = mi_module_hex(maps, offset);
-  size_t length = 0;
-  while (c != '\n' && c != 0) {
-    if ((c == '/' || length > 0) && length < MI_PRIM_MODULE_PATH - 1) {
-      path[length++] = c;
-    }
-    c = mi_module_next(maps);
-  }
-  path[length] = 0;
-  return true;
-}
-
 bool _mi_prim_is_own_library(uintptr_t address) {
   // An end of 0: not known yet. Empty: there is none.
   static _Atomic(uintptr_t) start = 1;
@@ -302,26 +241,22 @@ static bool mi_module_same(const char* a, const char* b) {
 
 // A file's first mapping is that of its start, and shared objects count their addresses from there.
 static bool mi_module_is_mapped(uintptr_t address, mi_prim_module_t* module) {
-  mi_module_maps_t maps = {.at = 0, .length = 0};
-  maps.fd = mi_syscall6(SYS_openat, AT_FDCWD, mi_syscall_arg("/proc/self/maps"), O_RDONLY | O_CLOEXEC, 0, 0, 0);
-  if (mi_syscall_failed(maps.fd)) {
+  mi_linux_maps_t maps;
+  if (!_mi_prim_linux_maps_open(&maps)) {
     return false;
   }
-  char path[MI_PRIM_MODULE_PATH];
-  uintptr_t start;
-  uintptr_t end;
-  uintptr_t offset;
+  mi_linux_mapping_t mapping;
   uintptr_t base = 0;
   bool found = false;
   module->path[0] = 0;
-  while (!found && mi_module_line(&maps, &start, &end, &offset, path)) {
-    if (offset == 0 && path[0] != 0 && !mi_module_same(path, module->path)) {
-      mi_module_set_path(module, path);
-      base = start;
+  while (!found && _mi_prim_linux_maps_next(&maps, &mapping)) {
+    if (mapping.offset == 0 && mapping.path[0] != 0 && !mi_module_same(mapping.path, module->path)) {
+      mi_module_set_path(module, mapping.path);
+      base = mapping.start;
     }
-    found = address >= start && address < end && path[0] != 0 && mi_module_same(path, module->path);
+    found = address >= mapping.start && address < mapping.end && mapping.path[0] != 0 && mi_module_same(mapping.path, module->path);
   }
-  (void)mi_syscall3(SYS_close, maps.fd, 0, 0);
+  _mi_prim_linux_maps_close(&maps);
   module->offset = address - base;
   return found;
 }
