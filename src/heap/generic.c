@@ -25,6 +25,8 @@ enum {
   // it gets a page for itself: a thousand threads that allocate little would hold an OS page each for every class.
   MI_SHARED_BLOCKS = 4,
   MI_SHARED_THREADS_MIN = 32,
+  // Of slow calls of a thread whose fast paths are armed one in so many looks for what is due.
+  MI_TICK_CALLS = 8,
   // A thread whose slow calls are further apart than a tick of the coarse clock makes so few that each may as well look
   // at it.
   MI_TICK_BUSY_MS = 4,
@@ -128,6 +130,13 @@ void _mi_theap_tick(void) {
   }
 }
 
+// Where the fast paths are armed nothing is due, or other slow calls come soon.
+static bool mi_theap_may_skip_tick(const mi_theap_t* theap) {
+  const mi_theap_t* const own = _mi_tls.own;
+  return theap != NULL && own != NULL && theap->slow_calls % MI_TICK_CALLS != 0 &&
+      mi_atomic_load_relaxed(&_mi_tls.direct_end) != 0 && own->key_generation == _mi_random_generation();
+}
+
 static bool mi_theap_may_keep(const mi_theap_t* theap, const mi_page_t* page) {
   const size_t max = _mi_min(_mi_max(theap->slices / 4, MI_RETIRED_SLICES_MIN), MI_RETIRED_SLICES_MAX);
   return theap->queues[page->bin].retired == 0 || theap->retired_slices + page->slice_count <= max;
@@ -193,6 +202,10 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
     _mi_page_check_free(first);
   }
   theap->counts.searches++;
+  if (first != NULL && first->next == NULL && mi_page_has_free(first)) {
+    theap->counts.searched++;
+    return first;
+  }
   mi_page_t* best = NULL;
   mi_page_t* extensible = NULL;
   mi_page_t* next;
@@ -395,7 +408,9 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
   if (mi_unlikely(size > MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE || request->align > MI_ALLOC_SIZE_MAX - size)) {
     return mi_out_of_memory(size);
   }
-  _mi_theap_tick();
+  if (!mi_theap_may_skip_tick(theap)) {
+    _mi_theap_tick();
+  }
   if (mi_unlikely(theap == NULL)) {
     void* const p = mi_late_alloc(request);
     return p != NULL ? p : mi_out_of_memory(size);

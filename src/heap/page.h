@@ -213,9 +213,10 @@ mi_inline uint16_t* _mi_page_stock(const mi_page_t* page) {
 
 // Notes a block that is free and was in use until now.
 mi_inline void _mi_page_note_freed(mi_page_t* page, uint64_t index) {
+  uint16_t* const freed = _mi_page_stock(page) + MI_STOCK_SLOTS;
   const uint32_t used = page->used - 1;
+  _mi_hard_stock_note_freed(freed, used, index);
   page->used = used;
-  _mi_hard_stock_note_freed(_mi_page_stock(page) + MI_STOCK_SLOTS, used, index);
 }
 
 // Forgets the blocks that were about to be handed out. Those of a stock are found by a search again.
