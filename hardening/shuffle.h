@@ -72,6 +72,33 @@ mi_inline void _mi_hard_shuffle_add(mi_shuffle_t* shuffle, uint16_t* items, uint
   }
 }
 
+// Puts up to MI_SHUFFLE_QUICK_MAX items in a random order, in place. Four draws share a word, 16 bits each, so that a place may
+// be favoured by one part in 65536 / MI_SHUFFLE_QUICK_MAX, which is less than the generator can be trusted for.
+enum { MI_SHUFFLE_QUICK_MAX = 256 };
+
+mi_inline void mi_shuffle_swap(uint16_t* items, uint32_t i, uint64_t draw) {
+  const uint32_t at = ((uint32_t)draw & 0xffff) * (i + 1) >> 16;
+  const uint16_t item = items[i];
+  items[i] = items[at];
+  items[at] = item;
+}
+
+mi_inline void _mi_hard_shuffle_items(mi_shuffle_t* shuffle, uint16_t* items, uint32_t count) {
+  mi_shuffle_t state = *shuffle;
+  uint32_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const uint64_t draws = _mi_hard_shuffle_next(&state);
+    mi_shuffle_swap(items, i, draws);
+    mi_shuffle_swap(items, i + 1, draws >> 16);
+    mi_shuffle_swap(items, i + 2, draws >> 32);
+    mi_shuffle_swap(items, i + 3, draws >> 48);
+  }
+  for (uint64_t draws = _mi_hard_shuffle_next(&state); i < count; i++, draws >>= 16) {
+    mi_shuffle_swap(items, i, draws);
+  }
+  *shuffle = state;
+}
+
 // The number of one of the bits that are set in `set`, which is not empty, each as likely.
 mi_inline unsigned _mi_hard_shuffle_pick(mi_shuffle_t* shuffle, uint64_t set) {
   for (uint32_t skip = _mi_hard_shuffle_below(shuffle, _mi_bits_popcount64(set)); skip > 0; skip--) {

@@ -37,6 +37,7 @@ VARIANTS = [
     _variant("mimalloc_debug", "debug", "mimalloc-debug", "debug", parts = ["copies", "signals"]),
     _variant("mimalloc_only_live_bits", "only_live_bits", "mimalloc-only-live-bits", "only_live_bits", shipped = False),
     _variant("mimalloc_only_encoded_lists", "only_encoded_lists", "mimalloc-only-encoded-lists", "only_encoded_lists", shipped = False),
+    _variant("mimalloc_only_outline_lists", "only_outline_lists", "mimalloc-only-outline-lists", "only_outline_lists", shipped = False),
     _variant("mimalloc_only_random_order", "only_random_order", "mimalloc-only-random-order", "only_random_order", shipped = False),
     _variant("mimalloc_only_random_place", "only_random_place", "mimalloc-only-random-place", "only_random_place", shipped = False),
     _variant("mimalloc_only_sized_free", "only_sized_free", "mimalloc-only-sized-free", "only_sized_free", shipped = False),

@@ -97,11 +97,12 @@ mi_inline void _mi_free_local(mi_page_t* page, mi_block_t* block) {
     _mi_free_dressed(page, block);
     return;
   }
-  if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_clear(page->live, _mi_page_live_index(page, block)))) {
+  const uint64_t index = MI_HAS_LIVE_BITS ? _mi_page_live_index(page, block) : 0;
+  if (MI_HAS_LIVE_BITS && mi_unlikely(!_mi_hard_live_clear(page->live, index))) {
     _mi_free_report(block, page);
     return;
   }
-  _mi_block_push_local(page, block);
+  _mi_block_push_at(page, block, index);
 }
 
 // Frees a block; NULL is ignored. What is no block of this allocator is a violation.

@@ -98,6 +98,10 @@ static mi_block_t* mi_page_block_handed_out(const mi_page_t* page, void* p) {
 
 static void mi_free_other(mi_page_t* page, void* p) {
   mi_block_t* const block = mi_page_block_handed_out(page, p);
+  if (MI_HAS_OUTLINE_LISTS && !mi_atomic_load_relaxed(&page->has_remote)) {
+    // The mark, which comes behind it, releases it.
+    mi_atomic_store_relaxed(&page->has_remote, true);
+  }
   if (block == NULL ||
       (MI_HAS_LIVE_BITS && !_mi_hard_live_mark_remote(page->live, _mi_page_live_index(page, block)))) {
     mi_report_in_page(page, p, NULL);

@@ -47,6 +47,12 @@ enum {
 
   // Behind the live bits of a slice: a byte for each granule that says which call made the block there.
   MI_ORIGIN_META_SIZE = MI_HAS_FAMILY ? MI_PAGE_GRANULES : 0,
+
+  // Behind those: the numbers of the granules where the blocks start that are handed out next, with room for one word of live
+  // bits more; and of those that were freed last.
+  MI_STOCK_MAX = 256,
+  MI_STOCK_SLOTS = MI_STOCK_MAX + 32,
+  MI_STOCK_META_SIZE = MI_HAS_OUTLINE_LISTS ? (MI_STOCK_SLOTS + MI_STOCK_MAX) * 2 : 0,
 };
 
 // No request is larger: pointer differences inside a block must be representable.

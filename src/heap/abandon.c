@@ -113,10 +113,10 @@ bool _mi_page_try_unown_full(mi_page_t* page) {
 // Lets go of a listed page, unless all its blocks have been freed by now: then it is gone.
 static void mi_page_unown_listed(mi_page_t* page) {
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);
-  const uint64_t used = (uint64_t)page->used << MI_REMOTE_USED_SHIFT;
+  const uint64_t used = (uint64_t)_mi_page_used(page) << MI_REMOTE_USED_SHIFT;
   uint64_t remote = mi_atomic_load_relaxed(&page->remote);
   for (;;) {
-    if (_mi_remote_count(remote) == page->used) {
+    if (_mi_remote_count(remote) == _mi_page_used(page)) {
       _mi_page_collect_remote(page);
       mi_page_unlist(page);
       _mi_page_release(page);
@@ -130,12 +130,12 @@ static void mi_page_unown_listed(mi_page_t* page) {
 
 void _mi_page_abandon(mi_page_t* page) {
   _mi_page_collect(page);
-  if (page->used == 0) {
+  if (_mi_page_used(page) == 0) {
     _mi_page_release(page);
     return;
   }
   _mi_page_count_leave(page);
-  if (page->free == NULL && page->capacity == page->reserved && _mi_page_try_unown_full(page)) {
+  if (_mi_page_is_full(page) && _mi_page_try_unown_full(page)) {
     return;
   }
   page->theap = NULL;
@@ -169,7 +169,7 @@ static void mi_page_claimed(mi_page_t* page, bool listed) {
   // Who had it last may be gone.
   page->theap = NULL;
   _mi_page_collect_remote(page);
-  if (page->used == 0) {
+  if (_mi_page_used(page) == 0) {
     if (listed) {
       mi_page_unlist(page);
     }

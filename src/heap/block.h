@@ -34,7 +34,8 @@ mi_inline void* _mi_block_hand_out(mi_page_t* page, void* block, size_t request,
     return _mi_block_prepare(page, block, request, zero, is_fresh);
   }
   if (zero) {
-    __builtin_memset(block, 0, is_fresh ? sizeof(mi_block_t) : page->block_size);
+    __builtin_memset(block, 0, !is_fresh ? page->block_size : MI_HAS_OUTLINE_LISTS ? 0
+                                                                                   : sizeof(mi_block_t));
   }
   return block;
 }
@@ -69,12 +70,21 @@ mi_inline void* _mi_block_prepare_usual(mi_page_t* page, mi_block_t* block, size
 void _mi_block_prepare_fresh(uint8_t* start, size_t size, bool* is_zero);
 
 // Puts a block that was taken back in the list of the page, which the caller owns.
-mi_inline void _mi_block_push_local(mi_page_t* page, mi_block_t* block) {
-  _mi_block_set_next(page, block, page->local_free);
-  page->local_free = block;
-  if (mi_unlikely(--page->used == 0)) {
+mi_inline void _mi_block_push_at(mi_page_t* page, mi_block_t* block, uint64_t index) {
+  if (MI_HAS_OUTLINE_LISTS) {
+    _mi_page_note_freed(page, index);
+  } else {
+    _mi_block_set_next(page, block, page->local_free);
+    page->local_free = block;
+    page->used--;
+  }
+  if (mi_unlikely(_mi_page_used(page) == 0)) {
     _mi_page_retire(page);
   }
+}
+
+mi_inline void _mi_block_push_local(mi_page_t* page, mi_block_t* block) {
+  _mi_block_push_at(page, block, MI_HAS_OUTLINE_LISTS ? _mi_page_live_index(page, block) : 0);
 }
 
 // The whole of a free after the live bits have agreed: to a page of this thread where something is not as it mostly is, or

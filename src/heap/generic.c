@@ -108,7 +108,7 @@ void _mi_theap_tick(void) {
     return;
   }
   // Here and not in the fork handler: a fork in a signal handler may have interrupted a list operation.
-  if (MI_HAS_ENCODED_LISTS && mi_unlikely(own->key_generation != _mi_random_generation()) && !_mi_heaps_are_busy_here() &&
+  if ((MI_HAS_ENCODED_LISTS | MI_HAS_OUTLINE_LISTS) && mi_unlikely(own->key_generation != _mi_random_generation()) && !_mi_heaps_are_busy_here() &&
       !_mi_report_is_running()) {
     (void)_mi_random_next(&own->random);
     own->key_generation = own->random.generation;
@@ -171,18 +171,18 @@ void _mi_page_retire(mi_page_t* page) {
 // Pages
 
 bool _mi_theap_refill_first(mi_theap_t* theap, mi_page_t* page) {
-  if (page->free != NULL || page->local_free == NULL || ++theap->slow_calls % MI_REFILLS_EACH_SEARCH == 0 ||
+  if (_mi_page_is_ready(page) || !_mi_page_has_freed(page) || ++theap->slow_calls % MI_REFILLS_EACH_SEARCH == 0 ||
       !_mi_page_refill_freed(page)) {
     return false;
   }
   _mi_sample_used_up(theap, page);
   _mi_sample_follow(theap, page->bin);
   // None if the allocation is sampled, which is for the slow path.
-  return page->free != NULL;
+  return _mi_page_is_ready(page);
 }
 
 // Whether the page has a free block that was used before.
-static bool mi_page_has_free(mi_page_t* page) { return page->free != NULL || _mi_page_refill_freed(page); }
+static bool mi_page_has_free(mi_page_t* page) { return _mi_page_is_ready(page) || _mi_page_refill_freed(page); }
 
 // Takes a full page out of the queue. False: others have freed into it meanwhile, and it is still in.
 static bool mi_theap_let_go(mi_theap_t* theap, mi_page_t* page) {
@@ -229,6 +229,10 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
     _mi_page_check_free(first);
   }
   theap->counts.searches++;
+  if (first != NULL && first->next == NULL && mi_page_has_free(first)) {
+    theap->counts.searched++;
+    return first;
+  }
   mi_page_t* best = NULL;
   mi_page_t* extensible = NULL;
   mi_page_t* scarce = NULL;
@@ -254,7 +258,7 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
       mi_page_t* const other = best == NULL || mi_page_is_better(theap, page, best, seen) ? best : page;
       best = other == best ? page : best;
       // Emptied by other threads, and nobody will free into it again.
-      if (other != NULL && other->used == 0) {  // and not retired
+      if (other != NULL && _mi_page_used(other) == 0) {  // and not retired
         _mi_page_retire(other);
       }
       if (--candidates <= 0) {
@@ -587,7 +591,7 @@ void _mi_theap_collect(mi_theap_t* theap, bool force) {
     for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = next) {
       next = page->next;
       _mi_page_collect(page);
-      if (page->used == 0 || (force && _mi_page_in_use(page) == 0)) {
+      if (_mi_page_used(page) == 0 || (force && _mi_page_in_use(page) == 0)) {
         _mi_queue_remove(theap, page);
         _mi_page_release(page);
       } else {

@@ -27,7 +27,7 @@ static mi_no_tsan uint32_t mi_page_look_in_use(const mi_page_t* page) {
 // What a page of any thread has in use: read until nobody has collected meanwhile.
 static mi_no_tsan uint32_t mi_page_look_live(const mi_page_t* page) {
   enum { MI_LOOKS = 8 };
-  if (MI_HAS_QUARANTINE && MI_HAS_LIVE_BITS) {
+  if ((MI_HAS_QUARANTINE || MI_HAS_OUTLINE_LISTS) && MI_HAS_LIVE_BITS) {
     return _mi_hard_live_count(page->live);
   }
   uint64_t remote = mi_atomic_load_acquire(&page->remote);
@@ -50,8 +50,10 @@ static mi_no_tsan int64_t mi_page_look_handed(const mi_page_t* page, bool own) {
   const int64_t handed = (int64_t)mi_atomic_load_acquire(&page->handed);
   const uint32_t listed = *(const volatile uint16_t*)&page->listed;
   uint32_t length;
-  if (own) {
-    length = page->free == NULL ? 0 : _mi_page_free_length(page);
+  if (MI_HAS_OUTLINE_LISTS) {
+    length = (uint32_t) * (const volatile uintptr_t*)&page->stocked;
+  } else if (own) {
+    length = _mi_page_is_ready(page) ? _mi_page_free_length(page) : 0;
   } else {
     // Both lists of free blocks together.
     const uint32_t used = mi_page_look_in_use(page);

@@ -113,6 +113,9 @@ void _mi_page_count_joined(mi_page_t* page, uint32_t moved) {
 }
 
 uint32_t _mi_page_free_length(const mi_page_t* page) {
+  if (MI_HAS_OUTLINE_LISTS) {
+    return (uint32_t)page->stocked;
+  }
   if (page->local_free == NULL) {
     return (uint32_t)_mi_min(page->capacity - _mi_page_in_use(page), page->listed);
   }
@@ -128,7 +131,7 @@ uint32_t _mi_page_free_length(const mi_page_t* page) {
 
 // The page's totals come to its heap.
 static void mi_page_hand_in(mi_page_t* page) {
-  const uint32_t length = page->free == NULL ? 0 : _mi_page_free_length(page);
+  const uint32_t length = _mi_page_is_ready(page) ? _mi_page_free_length(page) : 0;
   const int64_t handed = (int64_t)mi_atomic_load_relaxed(&page->handed) + (page->listed > length ? page->listed - length : 0);
   if (handed == 0) {
     return;

@@ -322,8 +322,7 @@ static void mi_page_release_with_heap(mi_page_t* page) {
     return;
   }
   _mi_page_count_end(page);
-  page->used = 0;
-  page->retired = false;
+  _mi_page_set_unused(page);
   if (MI_HAS_ZERO_ON_FREE && page->arena != NULL && !(MI_HAS_LARGE_QUARANTINE && _mi_page_is_single(page))) {
     _mi_page_release_idle(page);
   } else {

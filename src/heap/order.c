@@ -3,6 +3,7 @@
 // Called by: heap, alloc.
 // Invariants: blocks are put in a list a few OS pages at a time, so that memory which was never handed out stays
 // untouched; with live bits a place is open exactly if the block that starts there was listed.
+#include "hardening/stock.h"
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/sample.h"
@@ -16,16 +17,24 @@ enum {
   MI_CHUNK_SHIFT = 12,
   MI_CHUNK_BYTES = 1 << MI_CHUNK_SHIFT,
   // So many blocks an extension adds at most: a chunk of the smallest blocks, or chunks that are few blocks each.
-  MI_EXTEND_BLOCKS_MAX = MI_CHUNK_BYTES / MI_BLOCK_ALIGN + MI_EXTEND_BLOCKS,
+  MI_EXTEND_BLOCKS_MAX = MI_CHUNK_BYTES / MI_BLOCK_ALIGN + (MI_HAS_OUTLINE_LISTS ? 0 : MI_EXTEND_BLOCKS),
   // The next free block is one of so many that were freed last.
   MI_REUSE_WINDOW = 8,
   // The lists of empty pages of blocks up to this are dropped.
   MI_DROPPED_BLOCK_MAX = 512,
+  // So many freed blocks are worth a refill without a search for others.
+  MI_FREED_ENOUGH = 64,
+  // Of larger blocks at most one in a word of live bits starts, so they are looked for one by one.
+  MI_FAR_BLOCK_MIN = 2 * MI_LIVE_WORD_BITS << MI_SMALL_GRANULE_SHIFT,
   // An order's numbers are seeded anew after so many uses.
   MI_ORDER_USES = 64,
 };
 
 _Static_assert((int)MI_EXTEND_BLOCKS_MAX <= (int)MI_SHUFFLE_MAX, "an extension can be shuffled");
+_Static_assert((int)MI_STOCK_MAX <= (int)MI_SHUFFLE_QUICK_MAX, "a stock can be shuffled");
+_Static_assert(!MI_HAS_OUTLINE_LISTS || (int)MI_EXTEND_BLOCKS_MAX <= (int)MI_STOCK_MAX, "the stock holds an extension");
+_Static_assert((int)MI_STOCK_MAX*(int)MI_FAR_BLOCK_MIN >= MI_SLICE_SIZE && (int)MI_FAR_BLOCK_MIN <= (int)MI_CHUNK_BYTES,
+               "the stock holds all blocks that are looked for one by one, and others are listed in chunks of bytes");
 _Static_assert(((int)MI_SLICE_SIZE >> MI_CHUNK_SHIFT) <= 64, "the chunks of a page fit in a word");
 
 // The numbers for one more order of this theap.
@@ -115,10 +124,102 @@ static void mi_page_open(mi_page_t* page, uint32_t first, uint32_t count) {
   }
 }
 
+// The stock
+
+static uint32_t mi_page_place_of(const mi_page_t* page, uint32_t number) {
+  return number * (uint32_t)(page->block_size >> page->granule_shift);
+}
+
+// Adds blocks that were just listed to `count` in stock.
+static uint32_t mi_page_stock_up(mi_page_t* page, uint32_t count, uint32_t first, uint32_t end) {
+  return _mi_hard_stock_add_all(_mi_page_stock(page), count, mi_page_place_of(page, first), mi_page_place_of(page, end),
+                                mi_page_place_of(page, 1));
+}
+
+// The stock was empty and has `count` blocks now, in the order of their addresses.
+static void mi_page_open_stock(mi_page_t* page, uint32_t count) {
+  if (MI_HAS_RANDOM_ORDER) {
+    _mi_hard_shuffle_items(mi_theap_order(page->theap), _mi_page_stock(page), count);
+  } else {
+    _mi_hard_stock_reverse(_mi_page_stock(page), count);
+  }
+  page->used += count;
+  page->used_before = page->used;
+  page->stocked = count;
+}
+
+void _mi_page_order_anew(mi_page_t* page) {
+  if (MI_HAS_RANDOM_ORDER) {
+    _mi_hard_shuffle_items(mi_theap_order(page->theap), _mi_page_stock(page), (uint32_t)page->stocked);
+  }
+  page->key_generation = page->theap->random.generation;
+}
+
+// Adds the free blocks of a page of small ones to the stock, chunk by chunk; of chunks that were listed only. The search
+// begins anywhere, so that which blocks come next is as unforeseeable as their order.
+static uint32_t mi_page_stock_chunks(mi_page_t* page) {
+  enum { CHUNK_PLACES = MI_CHUNK_BYTES >> MI_SMALL_GRANULE_SHIFT };
+  uint16_t* const stock = _mi_page_stock(page);
+  if (!MI_HAS_RANDOM_ORDER) {
+    return _mi_hard_stock_add(stock, 0, page->live, 0, mi_page_place_of(page, page->capacity));
+  }
+  const unsigned chunks = mi_chunk_of(page, page->reserved - 1) + 1;
+  const uint64_t listed = ~page->unlisted & _mi_bits_mask64(chunks);
+  const uint64_t before = _mi_bits_mask64(_mi_theap_choose(page->theap, chunks));
+  uint32_t count = 0;
+  for (unsigned turn = 0; turn < 2; turn++) {
+    for (uint64_t left = turn == 0 ? listed & ~before : listed & before; left != 0 && count < MI_STOCK_MAX; left &= left - 1) {
+      const uint32_t from = _mi_bits_ctz64(left) * CHUNK_PLACES;
+      count = _mi_hard_stock_add(stock, count, page->live, from, from + CHUNK_PLACES);
+    }
+  }
+  return count;
+}
+
+// The same for larger blocks, of which all fit. What was not listed is not free.
+static uint32_t mi_page_stock_far(mi_page_t* page) {
+  return _mi_hard_stock_add_far(_mi_page_stock(page), 0, page->live, 0, mi_page_place_of(page, page->reserved), mi_page_place_of(page, 1));
+}
+
+// The stock gets what was freed last, if that is enough or all there is.
+static uint32_t mi_page_stock_noted(mi_page_t* page, uint32_t free) {
+  const uint32_t noted = (uint32_t)_mi_min((uint32_t)page->used_before - page->used, MI_STOCK_MAX);
+  if (noted < free && noted < MI_FREED_ENOUGH) {
+    return 0;
+  }
+  uint16_t* const stock = _mi_page_stock(page);
+  _mi_hard_stock_take_freed(stock, stock + MI_STOCK_SLOTS, page->used, noted);
+  // Relaxed: who frees sets it before its mark, and has marked before it could see what is noted here.
+  if (mi_unlikely(mi_atomic_load_relaxed(&page->has_remote))) {
+    const uint32_t marked = _mi_hard_stock_find_marked(stock, noted, page->live);
+    if (mi_unlikely(marked != noted)) {
+      _mi_page_report_corrupt(page, page->start + ((size_t)stock[marked] << page->granule_shift));
+      return 0;
+    }
+  }
+  return noted;
+}
+
+static bool mi_page_stock_freed(mi_page_t* page) {
+  const uint32_t free = page->capacity - _mi_page_in_use(page);
+  if (free == 0) {
+    return false;
+  }
+  uint32_t count = mi_page_stock_noted(page, free);
+  if (count == 0) {
+    count = page->block_size >= MI_FAR_BLOCK_MIN ? mi_page_stock_far(page) : mi_page_stock_chunks(page);
+  }
+  mi_page_open_stock(page, count);
+  page->free_is_zero = false;
+  _mi_page_count_refill(page, count);
+  return count != 0;
+}
+
 // Both return whether what was listed holds zeroes but for its links.
 static bool mi_page_list_in_order(mi_page_t* page) {
   const size_t block_size = page->block_size;
   const uint32_t count = (uint32_t)_mi_min(mi_extend_count(block_size), page->reserved - page->capacity);
+  const uint32_t before = page->capacity;
   uint8_t* const first = page->start + page->capacity * block_size;
   uint8_t* const last = first + (count - 1) * block_size;
   bool is_zero = page->memory_is_zero;
@@ -126,12 +227,16 @@ static bool mi_page_list_in_order(mi_page_t* page) {
   if (MI_HAS_LIVE_BITS) {
     mi_page_open(page, page->capacity, count);
   }
+  page->capacity += count;
+  if (MI_HAS_OUTLINE_LISTS) {
+    mi_page_open_stock(page, mi_page_stock_up(page, 0, before, before + count));
+    return is_zero;
+  }
   for (uint8_t* p = first; p < last; p += block_size) {
     _mi_block_set_next(page, (mi_block_t*)(void*)p, (mi_block_t*)(void*)(p + block_size));
   }
   _mi_block_set_next(page, (mi_block_t*)(void*)last, NULL);
   page->free = (mi_block_t*)(void*)first;
-  page->capacity += count;
   return is_zero;
 }
 
@@ -170,16 +275,24 @@ static bool mi_page_list_at_random(mi_page_t* page) {
     if (MI_HAS_LIVE_BITS) {
       mi_page_open(page, first, end - first);
     }
-    _mi_hard_shuffle_add(order, numbers, count, first, end - first);
+    if (MI_HAS_OUTLINE_LISTS) {
+      (void)mi_page_stock_up(page, count, first, end);
+    } else {
+      _mi_hard_shuffle_add(order, numbers, count, first, end - first);
+    }
     count += end - first;
   }
-  page->free = mi_page_link(page, numbers, count);
   page->capacity += count;
+  if (MI_HAS_OUTLINE_LISTS) {
+    mi_page_open_stock(page, count);
+  } else {
+    page->free = mi_page_link(page, numbers, count);
+  }
   return is_zero;
 }
 
 void _mi_page_extend(mi_page_t* page) {
-  mi_assert_internal(page->free == NULL && page->capacity < page->reserved);
+  mi_assert_internal(!_mi_page_is_ready(page) && page->capacity < page->reserved);
   // One of what is listed now is about to be handed out.
   _mi_page_note_live(page, _mi_page_live(page) + 1);
   const uint32_t before = page->capacity;
@@ -218,7 +331,7 @@ static void mi_page_turn_list(mi_page_t* page) {
 void _mi_page_drop_old_lists(mi_page_t* page) {
   // Each block of an old list is cold and names the next, so one is waited for after the other; making a new list is quicker
   // where an OS page holds many. What is done to the bytes of free blocks outlasts the page's being empty.
-  if (MI_BLOCKS_ARE_DRESSED || page->block_size > MI_DROPPED_BLOCK_MAX) {
+  if (MI_HAS_OUTLINE_LISTS || MI_BLOCKS_ARE_DRESSED || page->block_size > MI_DROPPED_BLOCK_MAX) {
     return;
   }
   _mi_sample_put_down(page->theap, page);
@@ -236,7 +349,11 @@ void _mi_page_drop_old_lists(mi_page_t* page) {
 }
 
 bool _mi_page_refill_freed(mi_page_t* page) {
-  mi_assert_internal(page->free == NULL);
+  mi_assert_internal(!_mi_page_is_ready(page));
+  if (MI_HAS_OUTLINE_LISTS) {
+    _mi_page_collect_remote(page);
+    return mi_page_stock_freed(page);
+  }
   if (page->local_free != NULL) {
     page->free = page->local_free;
     page->local_free = NULL;

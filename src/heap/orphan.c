@@ -76,19 +76,41 @@ static bool mi_orphan_count(const mi_page_t* page, const mi_block_t* block, bool
   return true;
 }
 
+// Whether the owner's free blocks agree with its counts: those in its lists, or all that the live bits tell of.
+static bool mi_orphan_lists_are_whole(const mi_page_t* page) {
+  uint32_t count = _mi_page_in_use(page);
+  if (!MI_HAS_OUTLINE_LISTS) {
+    return mi_orphan_count(page, page->free, false, page->capacity, &count) &&
+        mi_orphan_count(page, page->local_free, false, page->capacity, &count) && count == page->capacity;
+  }
+  uint64_t seen[MI_PAGE_GRANULES / 64] = {0};
+  for (uintptr_t i = 0; i < page->stocked; i++) {
+    const uint64_t index = i < MI_STOCK_MAX ? _mi_page_stock(page)[i] : MI_PAGE_GRANULES;
+    const uint64_t bit = UINT64_C(1) << (index % 64);
+    if (index >= MI_PAGE_GRANULES || (seen[index / 64] & bit) != 0 ||
+        !mi_orphan_block_is(page, (const mi_block_t*)(const void*)(page->start + (index << page->granule_shift)), false)) {
+      return false;
+    }
+    seen[index / 64] |= bit;
+  }
+  for (uint32_t i = 0; i < page->reserved; i++) {
+    const void* const block = page->start + i * page->block_size;
+    count += _mi_hard_live_is_free(page->live, _mi_page_live_index(page, block));
+  }
+  return count == page->capacity;
+}
+
 static bool mi_orphan_is_whole(const mi_page_t* page) {
   const uint64_t remote = mi_atomic_load_acquire(&page->remote);
   if ((remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)) != MI_REMOTE_OWNED || page->capacity > page->reserved ||
       _mi_page_in_use(page) > page->capacity) {
     return false;
   }
-  uint32_t count = _mi_page_in_use(page);
   uint32_t freed = 0;
   const uint64_t head = (remote >> MI_REMOTE_HEAD_SHIFT) & MI_REMOTE_HEAD_MASK;
   const mi_block_t* const remote_head =
       head == 0 || _mi_remote_count(remote) == 0 ? NULL : (const mi_block_t*)(const void*)(page->start + (head - 1) * MI_BLOCK_ALIGN);
-  return _mi_page_order_is_whole(page) && mi_orphan_bad_ends(page, false) <= 1 && mi_orphan_count(page, page->free, false, page->capacity, &count) &&
-      mi_orphan_count(page, page->local_free, false, page->capacity, &count) && count == page->capacity &&
+  return _mi_page_order_is_whole(page) && mi_orphan_bad_ends(page, false) <= 1 && mi_orphan_lists_are_whole(page) &&
       mi_orphan_count(page, remote_head, true, _mi_page_in_use(page), &freed) && freed == _mi_remote_count(remote);
 }
 
@@ -103,8 +125,7 @@ static void mi_orphan_adopt(mi_page_t* page) {
   page->theap = NULL;
   page->next = NULL;
   page->prev = NULL;
-  page->used = _mi_page_in_use(page);
-  page->retired = false;
+  _mi_page_set_retired(page, false);
   _mi_page_abandon(page);
 }
 

@@ -44,8 +44,12 @@ static uint32_t mi_page_take_checked(mi_page_t* page, mi_block_t* block, uint32_
       return i;
     }
     mi_block_t* const next = _mi_block_remote_next(page, block);
-    _mi_block_set_next(page, block, page->free);
-    page->free = block;
+    if (MI_HAS_OUTLINE_LISTS) {
+      _mi_page_note_freed(page, _mi_page_live_index(page, block));
+    } else {
+      _mi_block_set_next(page, block, page->free);
+      page->free = block;
+    }
     block = next;
   }
   return count;
@@ -71,12 +75,15 @@ void _mi_page_collect_remote(mi_page_t* page) {
     // Acquire pairs with the release of the frees: their links are visible.
   } while (
       !mi_atomic_cas_weak_acq_rel(&page->remote, &remote, remote & (MI_REMOTE_OWNED | MI_REMOTE_LISTED)));
-  page->free_is_zero = false;
+  page->free_is_zero = page->free_is_zero && MI_HAS_OUTLINE_LISTS;
   const bool ran_out = page->free == NULL;
   mi_block_t* const head = mi_remote_head(page, remote);
   const uint32_t count = MI_HAS_LIVE_BITS || MI_HAS_ENCODED_LISTS
       ? mi_page_take_checked(page, head, _mi_remote_count(remote))
       : mi_page_take_plain(page, head, _mi_remote_count(remote));
+  if (MI_HAS_OUTLINE_LISTS) {
+    return;
+  }
   page->used -= count;
   if (ran_out) {
     _mi_page_count_refill(page, count);
@@ -101,7 +108,7 @@ static mi_block_t* mi_page_list_end(mi_page_t* page, mi_block_t* head, uint32_t*
 }
 
 static void mi_page_join_lists(mi_page_t* page) {
-  mi_block_t* const head = page->local_free;
+  mi_block_t* const head = MI_HAS_OUTLINE_LISTS ? NULL : page->local_free;
   if (head == NULL) {
     return;
   }
@@ -132,7 +139,25 @@ void _mi_page_collect(mi_page_t* page) {
   }
 }
 
+// Those of a stock are found by a search again.
+static void mi_page_hold_back_stock(mi_page_t* page, uint32_t keep) {
+  if (page->stocked <= keep) {
+    return;
+  }
+  const uint32_t left = (uint32_t)page->stocked - keep;
+  uint16_t* const stock = _mi_page_stock(page);
+  memmove(stock, stock + left, keep * sizeof(*stock));
+  page->stocked = keep;
+  page->used -= left;
+  page->used_before = page->used;
+  page->listed = (uint16_t)(page->listed - left);
+}
+
 void _mi_page_hold_back(mi_page_t* page, uint32_t keep) {
+  if (MI_HAS_OUTLINE_LISTS) {
+    mi_page_hold_back_stock(page, keep);
+    return;
+  }
   mi_block_t* rest = page->free;
   mi_block_t* last = NULL;
   for (uint32_t i = 0; i < keep && rest != NULL; i++) {
@@ -165,6 +190,13 @@ void _mi_page_hold_back(mi_page_t* page, uint32_t keep) {
 }
 
 void _mi_page_check_free(mi_page_t* page) {
+  if (MI_HAS_OUTLINE_LISTS) {
+    const uint64_t index = page->stocked == 0 ? 0 : _mi_page_stock(page)[page->stocked - 1];
+    if (mi_unlikely(page->stocked != 0 && !_mi_hard_live_is_free(page->live, index))) {
+      _mi_page_report_corrupt(page, page->start + (index << page->granule_shift));
+    }
+    return;
+  }
   if (MI_HAS_LIVE_BITS && page->free != NULL && !_mi_hard_live_is_free(page->live, _mi_page_live_index(page, page->free))) {
     _mi_page_report_corrupt(page, page->free);
   }
@@ -204,7 +236,11 @@ static mi_block_t* mi_page_rekey_list(mi_page_t* page, mi_block_t* head, const m
 }
 
 void _mi_page_rekey(mi_page_t* page) {
-  if (!MI_HAS_ENCODED_LISTS || mi_likely(page->key_generation == _mi_random_generation())) {
+  if (!(MI_HAS_ENCODED_LISTS | MI_HAS_OUTLINE_LISTS) || mi_likely(page->key_generation == _mi_random_generation())) {
+    return;
+  }
+  if (MI_HAS_OUTLINE_LISTS) {
+    _mi_page_order_anew(page);
     return;
   }
   const mi_link_key_t old = page->key;
@@ -306,8 +342,11 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
     const uint64_t b = _mi_random_next(&theap->random);
     page->remote_key = _mi_hard_link_key(a, b, _mi_random_next(&theap->random));
     page->remote_inverse = _mi_hard_link_inverse(page->remote_key.factor);
-    mi_page_draw_key(page, &theap->random);
+    if (!MI_HAS_OUTLINE_LISTS) {
+      mi_page_draw_key(page, &theap->random);
+    }
   }
+  page->key_generation = theap->random.generation;
   _mi_page_order_init(page);
   if (MI_HAS_PADDING) {
     const uint64_t place = _mi_random_next(&theap->random);
@@ -348,7 +387,7 @@ mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, boo
 static void* mi_slice_of(const void* p) { return (void*)((uintptr_t)p & ~(uintptr_t)(MI_SLICE_SIZE - 1)); }
 
 static void mi_page_retract(mi_page_t* page) {
-  mi_assert_internal(page->used == 0 || _mi_page_is_single(page));
+  mi_assert_internal(_mi_page_used(page) == 0 || _mi_page_is_single(page));
   _mi_profiled_end(page);
   _mi_heap_leave_page(page);
   _mi_page_map_unregister(page->start, page->slice_count);
@@ -422,7 +461,7 @@ bool _mi_page_mark_interior(mi_page_t* page, void* p) {
 // Reports and look-ups
 
 void _mi_page_report_corrupt(mi_page_t* page, const void* block) {
-  page->free = NULL;
+  _mi_page_drop_ready(page);
   _mi_report(MI_VIOLATION_free_list_corruption,
              "a free list of blocks of %zu bytes (page %p) leads to %p, which is no free block of it", page->block_size,
              (void*)page->start, block);

@@ -10,6 +10,8 @@
 //   slice       64 KiB of an arena, the unit arenas hand out
 //   free list   page->free, from which the owner allocates; page->local_free, what the owner freed; page->remote, what
 //               other threads freed
+//   stock       with lists out of line in place of page->free: the numbers of the granules where the next blocks start; what
+//               the owner freed is in no list, as the live bits tell it
 //   theap       a thread's part of a heap: the pages it owns, in a queue for each size class
 //   heap        what the program names; the main heap serves malloc
 //   owned       a thread's id is in page->owner, and MI_REMOTE_OWNED is set in page->remote
@@ -24,6 +26,7 @@
 #include "hardening/origin.h"
 #include "hardening/padding.h"
 #include "hardening/sized.h"
+#include "hardening/stock.h"
 #include "src/base/assert.h"
 #include "src/base/atomic.h"
 #include "src/base/geometry.h"
@@ -89,9 +92,15 @@ struct mi_page_s {
     uint64_t sample;              // of a single: the name of its record in the profile; 0: none
   };
   // Written by the owner on every call.
-  mi_aligned(MI_CACHE_LINE) mi_block_t* free;
-  mi_block_t* local_free;
-  uint32_t used;          // blocks handed out and not collected, and one more if the page is retired
+  mi_aligned(MI_CACHE_LINE) union {
+    mi_block_t* free;
+    uintptr_t stocked;  // with lists out of line: how many blocks the stock has, the last of which is handed out next
+  };
+  union {
+    mi_block_t* local_free;
+    uintptr_t used_before;  // with lists out of line: `used` after the last refill; what is missing there was freed since
+  };
+  uint32_t used;          // blocks handed out and not collected, MI_RETIRED_USES more if the page is retired, and those in stock
   uint32_t capacity;      // blocks that were ever in a list
   uint32_t class_spread;  // how many request sizes lead to this class; a slice for a single
   bool free_is_zero;      // blocks in `free` hold zeroes but for their link
@@ -108,7 +117,8 @@ struct mi_page_s {
     uint64_t unlisted;       // with a random order: the chunks whose blocks were never in a list
     size_t counted_request;  // of a single: the request that the heap knows
   };
-  uint32_t key_generation;  // of the random numbers that `key` is from
+  uint32_t key_generation;   // of the random numbers that `key` is from
+  _Atomic(bool) has_remote;  // with lists out of line: another thread has freed, or is about to; never taken back
   // Where the memory is from, and the neighbours in a queue or a list.
   mi_aligned(MI_CACHE_LINE) struct mi_page_s* next;
   struct mi_page_s* prev;
@@ -157,8 +167,35 @@ mi_inline uint32_t _mi_remote_count(uint64_t remote) {
 // Of a page as _mi_page_map_look found it: whether it is none.
 mi_inline bool _mi_page_is_none(const mi_page_t* page) { return page->start == NULL; }
 
+// The keeping of an empty page counts as so many uses. Notes of what was freed stay where they are by it.
+enum { MI_RETIRED_USES = MI_HAS_OUTLINE_LISTS ? MI_STOCK_MAX : 1 };
+
+// How many blocks are handed out and not collected, or what stands for them in a retired page: 0 in no other empty one.
+mi_inline uint32_t _mi_page_used(const mi_page_t* page) {
+  return MI_HAS_OUTLINE_LISTS ? page->used - (uint32_t)page->stocked : page->used;
+}
+
 // How many blocks the program has, and others have freed that nobody has collected.
-mi_inline uint32_t _mi_page_in_use(const mi_page_t* page) { return page->used - page->retired; }
+mi_inline uint32_t _mi_page_in_use(const mi_page_t* page) {
+  return _mi_page_used(page) - (page->retired ? MI_RETIRED_USES : 0);
+}
+
+mi_inline void _mi_page_set_retired(mi_page_t* page, bool retired) {
+  if (retired != page->retired) {
+    const uint32_t uses = retired ? (uint32_t)MI_RETIRED_USES : -(uint32_t)MI_RETIRED_USES;
+    page->retired = retired;
+    page->used += uses;
+    if (MI_HAS_OUTLINE_LISTS) {
+      page->used_before = (uint32_t)page->used_before + uses;
+    }
+  }
+}
+
+// The program's blocks are not its any more, all at once.
+mi_inline void _mi_page_set_unused(mi_page_t* page) {
+  page->retired = false;
+  page->used = MI_HAS_OUTLINE_LISTS ? (uint32_t)page->stocked : 0;
+}
 
 mi_inline bool _mi_page_is_single(const mi_page_t* page) { return page->bin == MI_BIN_SINGLE; }
 
@@ -177,6 +214,44 @@ mi_inline uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
 // The origins of the page's blocks, one byte a granule: they stand behind the live bits. Not of singles.
 mi_inline _Atomic(uint8_t)* _mi_page_origins(const mi_page_t* page) {
   return (_Atomic(uint8_t)*)((uintptr_t)page->live + MI_LIVE_META_SIZE);
+}
+
+// The stock of the page: it stands behind the origins.
+mi_inline uint16_t* _mi_page_stock(const mi_page_t* page) {
+  return (uint16_t*)((uintptr_t)page->live + MI_LIVE_META_SIZE + MI_ORIGIN_META_SIZE);
+}
+
+// Notes a block that is free and was in use until now.
+mi_inline void _mi_page_note_freed(mi_page_t* page, uint64_t index) {
+  uint16_t* const freed = _mi_page_stock(page) + MI_STOCK_SLOTS;
+  const uint32_t used = page->used - 1;
+  _mi_hard_stock_note_freed(freed, used, index);
+  page->used = used;
+}
+
+// Forgets the blocks that were about to be handed out. Those of a stock are found by a search again.
+mi_inline void _mi_page_drop_ready(mi_page_t* page) {
+  if (MI_HAS_OUTLINE_LISTS) {
+    page->used -= (uint32_t)page->stocked;
+    page->used_before = page->used;
+  }
+  page->free = NULL;
+}
+
+// Whether there is a block that can be handed out without a refill.
+mi_inline bool _mi_page_is_ready(const mi_page_t* page) {
+  return MI_HAS_OUTLINE_LISTS ? page->stocked != 0 : page->free != NULL;
+}
+
+// Whether there are blocks that were used before and wait for a refill, but for what others freed and nobody has collected.
+mi_inline bool _mi_page_has_freed(const mi_page_t* page) {
+  return MI_HAS_OUTLINE_LISTS ? page->capacity != _mi_page_in_use(page) : page->local_free != NULL;
+}
+
+// Once what others freed is collected and the owner's lists are joined: whether the page has a free block.
+mi_inline bool _mi_page_is_full(const mi_page_t* page) {
+  return page->capacity == page->reserved &&
+      (MI_HAS_OUTLINE_LISTS ? _mi_page_in_use(page) == page->reserved : page->free == NULL);
 }
 
 // What a byte is combined with, so that zero stands for the malloc family: as long as a page has no other blocks, its bytes
@@ -246,7 +321,27 @@ mi_cold void _mi_page_report_corrupt(mi_page_t* page, const void* block);
 
 // Takes a block from the page's free list and notes its origin; NULL when it is empty or leads to what is no free block, which
 // _mi_page_pop_as tells apart. `granule_shift` is the page's, for callers that know it.
+mi_inline void* mi_page_try_take_stock(mi_page_t* page, uint8_t origin, unsigned granule_shift) {
+  uintptr_t stocked = page->stocked;
+  if (mi_unlikely(stocked == 0)) {
+    return NULL;
+  }
+  stocked--;
+  const uint64_t index = _mi_page_stock(page)[stocked];
+  if (mi_unlikely(!_mi_hard_stock_hand_out(page->live, index))) {
+    return NULL;
+  }
+  if (MI_HAS_FAMILY) {
+    _mi_page_set_origin(page, index, origin);
+  }
+  page->stocked = stocked;
+  return page->start + (index << granule_shift);
+}
+
 mi_inline void* _mi_page_try_pop_known(mi_page_t* page, uint8_t origin, unsigned granule_shift) {
+  if (MI_HAS_OUTLINE_LISTS) {
+    return mi_page_try_take_stock(page, origin, granule_shift);
+  }
   mi_block_t* const block = page->free;
   const uint64_t index = _mi_hard_live_index((uint64_t)((uintptr_t)block - (uintptr_t)page->start), granule_shift);
   // With live bits the end of the list needs no test of its own: NULL is none of the page's places.
@@ -297,13 +392,17 @@ void _mi_page_hold_back(mi_page_t* page, uint32_t keep);
 // A new page, whose size of blocks is known: nothing of it is listed.
 void _mi_page_order_init(mi_page_t* page);
 
+// Puts the page's stock in another order.
+void _mi_page_order_anew(mi_page_t* page);
+
 // Whether what was never listed and `capacity` make up the page. Not while its thread lists blocks.
 bool _mi_page_order_is_whole(const mi_page_t* page);
 
 // An empty page is kept for later: drops its lists, as if it were new, unless its blocks are large.
 void _mi_page_drop_old_lists(mi_page_t* page);
 
-// Gives the owner's lists new keys if the random numbers were reseeded, in a forked child, since they got theirs.
+// Gives the owner's lists new keys, or a new order, if the random numbers were reseeded, in a forked child, since they got
+// theirs.
 void _mi_page_rekey(mi_page_t* page);
 
 // Moves what other threads freed to the front of page->free.

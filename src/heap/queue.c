@@ -101,8 +101,7 @@ void _mi_queue_move_back(mi_theap_t* theap, mi_page_t* page) {
 }
 
 void _mi_queue_retire(mi_theap_t* theap, mi_page_t* page) {
-  page->retired = true;
-  page->used++;
+  _mi_page_set_retired(page, true);
   theap->queues[page->bin].retired++;
   theap->retired_slices += page->slice_count;
   // Pages in use come before it. The first was good enough to allocate from, and its memory is warm.
@@ -114,8 +113,7 @@ void _mi_queue_retire(mi_theap_t* theap, mi_page_t* page) {
 
 void _mi_queue_unretire(mi_theap_t* theap, mi_page_t* page) {
   if (page->retired) {
-    page->retired = false;
-    page->used--;
+    _mi_page_set_retired(page, false);
     theap->queues[page->bin].retired--;
     theap->retired_slices -= page->slice_count;
   }

@@ -100,7 +100,7 @@ void _mi_sample_put_down_slow(mi_theap_t* theap, const mi_page_t* page) {
     return;
   }
   theap->sampling.counted[bin] = NULL;
-  if (page->free != NULL) {
+  if (_mi_page_is_ready(page)) {
     const uint32_t length = _mi_page_free_length(page);
     for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
       if (mi_sample_is_on(theap, kind)) {
@@ -116,7 +116,7 @@ void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
   if (counted != NULL && counted != page) {
     _mi_sample_put_down_slow(theap, counted);
   }
-  if (page == NULL || page->free == NULL || page == theap->sampling.counted[bin]) {
+  if (page == NULL || !_mi_page_is_ready(page) || page == theap->sampling.counted[bin]) {
     return;
   }
   const uint32_t length = _mi_page_free_length(page);
@@ -135,7 +135,7 @@ unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin) {
       return again | MI_SAMPLE_AGAIN;
     }
     const mi_page_t* const counted = theap->sampling.counted[bin];
-    if (counted != NULL && counted->free != NULL) {
+    if (counted != NULL && _mi_page_is_ready(counted)) {
       return 0;
     }
     theap->sampling.counted[bin] = NULL;

@@ -13,14 +13,14 @@
 
 typedef struct mi_arena_s mi_arena_t;
 
-enum { MI_GRANULE_META_SIZE = MI_LIVE_META_SIZE + MI_ORIGIN_META_SIZE };
+enum { MI_GRANULE_META_SIZE = MI_LIVE_META_SIZE + MI_ORIGIN_META_SIZE + MI_STOCK_META_SIZE };
 
 struct mi_arena_s {
   uint8_t* base;
   size_t slice_count;
   mi_os_block_t os;             // the slices with their guards
   mi_os_block_t meta_os;        // this structure, the bitmaps and the groups, with their guards
-  uint8_t* groups;              // per group: MI_PAGE_META_SIZE a slice, then live bits and origins a slice
+  uint8_t* groups;              // per group: MI_PAGE_META_SIZE a slice, then live bits, origins and stock a slice
   size_t number;                // in the table
   bool commit_lazily;           // slices and groups are committed when first claimed
   bool is_programs;             // a call of the program's made it: it stays, used or not
@@ -91,7 +91,7 @@ void _mi_arena_release_purged(mi_arena_t* arena, size_t index, size_t slices);
 // The largest run that is worth taking from an arena that the program has not named, in slices.
 size_t _mi_arena_slices_max(void);
 
-// Metadata of the page that starts at slice `index`: MI_PAGE_META_SIZE bytes, and the live bits with the origins behind.
+// Metadata of the page that starts at slice `index`: MI_PAGE_META_SIZE bytes, and the live bits with the origins and the stock behind.
 void* _mi_arena_page_meta(const mi_arena_t* arena, size_t index);
 void* _mi_arena_live_meta(const mi_arena_t* arena, size_t index);
 

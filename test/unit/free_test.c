@@ -241,7 +241,7 @@ MI_TEST(two_others_free_at_once) {
     unseen += !mi_free_test_is("double-free");
     mi_page_t* const page = _mi_page_map_find(keep);
     _mi_page_collect(page);
-    MI_CHECK_EQ(page->used, 1);
+    MI_CHECK_EQ(_mi_page_used(page), 1);
   }
   for (int t = 0; t < 2; t++) {
     pthread_join(threads[t], NULL);

@@ -18,14 +18,26 @@ static mi_page_t* mi_order_test_new(unsigned bin) {
 }
 
 static void mi_order_test_end(mi_page_t* page) {
-  page->used = 0;
-  page->free = NULL;
-  page->local_free = NULL;
+  _mi_page_drop_ready(page);
+  _mi_page_set_unused(page);
   _mi_page_release(page);
 }
 
 static size_t mi_order_test_number(const mi_page_t* page, const void* block) {
   return (size_t)((uintptr_t)block - (uintptr_t)page->start) / page->block_size;
+}
+
+// The block that is ready behind `block`; the first one behind NULL.
+static const mi_block_t* mi_order_test_next(const mi_page_t* page, const mi_block_t* block) {
+  if (!MI_HAS_OUTLINE_LISTS) {
+    return block == NULL ? page->free : _mi_block_next(page, block);
+  }
+  uintptr_t i = page->stocked;
+  while (block != NULL && i > 0 && _mi_page_stock(page)[i - 1] != _mi_page_live_index(page, block)) {
+    i--;
+  }
+  i -= block != NULL;
+  return i == 0 ? NULL : (const mi_block_t*)(const void*)(page->start + ((size_t)_mi_page_stock(page)[i - 1] << page->granule_shift));
 }
 
 static bool mi_order_test_is_uniform(const uint32_t* counts, size_t cells, double* chi) {
@@ -47,7 +59,7 @@ MI_TEST(extensions) {
       memset(touched, 0, sizeof(touched));
       size_t count = 0;
       size_t touched_count = 0;
-      for (const mi_block_t* b = page->free; b != NULL; b = _mi_block_next(page, b)) {
+      for (const mi_block_t* b = mi_order_test_next(page, NULL); b != NULL; b = mi_order_test_next(page, b)) {
         const size_t number = mi_order_test_number(page, b);
         MI_REQUIRE(number < page->reserved && !listed[number] && (const uint8_t*)b == page->start + number * page->block_size);
         listed[number] = true;
@@ -66,7 +78,7 @@ MI_TEST(extensions) {
         MI_CHECK(_mi_page_was_listed(page, p + page->block_size - 1) == listed[i]);
         MI_CHECK(!MI_HAS_LIVE_BITS || _mi_page_may_be_free(page, p) == listed[i]);
       }
-      page->free = NULL;
+      _mi_page_drop_ready(page);
     }
     mi_order_test_end(page);
   }
@@ -92,9 +104,8 @@ MI_TEST(first_blocks) {
       _mi_page_extend(page);
       const size_t first = mi_order_test_number(page, _mi_page_pop(page));
       counts[first * cells / page->reserved]++;
-      if (page->free != NULL) {
-        neighbours += mi_order_test_number(page, page->free) == first + 1;
-      }
+      const mi_block_t* const second = mi_order_test_next(page, NULL);
+      neighbours += second != NULL && mi_order_test_number(page, second) == first + 1;
       mi_order_test_end(page);
     }
     if (!MI_HAS_RANDOM_ORDER) {
@@ -110,7 +121,7 @@ MI_TEST(first_blocks) {
 // Which of the blocks that were freed last comes back first.
 MI_TEST(reuse) {
   enum { TRIES = 8000,
-         WINDOW = 8 };
+         WINDOW = MI_HAS_OUTLINE_LISTS ? MI_STOCK_MAX : 8 };
   for (size_t freed = 1; freed <= 12; freed++) {
     uint32_t counts[16] = {0};
     mi_page_t* const page = mi_order_test_new(20);
@@ -121,6 +132,10 @@ MI_TEST(reuse) {
         _mi_page_extend(page);
       }
       blocks[i] = _mi_page_pop(page);
+    }
+    // What is left over stays in use.
+    while (MI_HAS_OUTLINE_LISTS && _mi_page_is_ready(page)) {
+      MI_REQUIRE(_mi_page_pop(page) != NULL);
     }
     for (int i = 0; i < TRIES; i++) {
       page->free = NULL;
@@ -136,7 +151,7 @@ MI_TEST(reuse) {
           counts[freed - 1 - j] += p == blocks[j];
         }
       }
-      MI_CHECK(page->free == NULL && page->local_free == NULL);
+      MI_CHECK(!_mi_page_is_ready(page) && (MI_HAS_OUTLINE_LISTS || page->local_free == NULL));
     }
     const size_t cells = MI_HAS_RANDOM_ORDER ? (freed < WINDOW ? freed : WINDOW) : 1;
     double chi = 0;

@@ -74,6 +74,26 @@ static void mi_orphan_test_adopts(void* arg) {
   MI_CHECK_EQ(mi_orphan_test_current(&_mi_stats.pages_abandoned), 0);
 }
 
+static void mi_orphan_test_make_ready(mi_page_t* page, void* block) {
+  if (!MI_HAS_OUTLINE_LISTS) {
+    page->free = block;
+    return;
+  }
+  // As if it had been in use, and is stocked. Where no block is the number is one of no place.
+  const uint64_t index = _mi_page_live_index(page, block);
+  _mi_page_stock(page)[page->stocked++] = (uint16_t)_mi_min((size_t)index, UINT16_MAX);
+  page->used++;
+}
+
+static void mi_orphan_test_make_ready_twice(mi_page_t* page) {
+  if (!MI_HAS_OUTLINE_LISTS) {
+    page->local_free = page->free;
+    return;
+  }
+  MI_REQUIRE(page->stocked > 1);
+  _mi_page_stock(page)[0] = _mi_page_stock(page)[1];
+}
+
 // The page that block i lies in: its lists or counts are made to look as in the middle of an operation.
 static void mi_orphan_test_leaves(void* arg) {
   const size_t how = (size_t)(uintptr_t)arg;
@@ -83,10 +103,10 @@ static void mi_orphan_test_leaves(void* arg) {
   switch (how) {
     case 0: page->used++; break;
     case 1: page->used--; break;
-    case 2: page->free = (mi_block_t*)mi_orphan_test_blocks[1]; break;
-    case 3: page->local_free = page->free; break;
+    case 2: mi_orphan_test_make_ready(page, mi_orphan_test_blocks[1]); break;
+    case 3: mi_orphan_test_make_ready_twice(page); break;
     case 4: page->capacity++; break;
-    case 5: page->free = (mi_block_t*)(void*)(page->start + 1); break;
+    case 5: mi_orphan_test_make_ready(page, page->start + 1); break;
     case 6: page->unlisted ^= 1; break;
     default: (void)mi_atomic_add_relaxed(&page->remote, UINT64_C(1) << MI_REMOTE_COUNT_SHIFT); break;
   }

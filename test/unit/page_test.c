@@ -50,7 +50,7 @@ static size_t mi_page_test_pop_all(mi_page_t* page) {
 
 // As the owner frees, but the page is in no queue, so the last block is left to the caller.
 static void mi_page_test_free(mi_page_t* page, void* p) {
-  MI_REQUIRE(page->used > 1);
+  MI_REQUIRE(_mi_page_used(page) > 1);
   _mi_free_local(page, p);
 }
 
@@ -58,8 +58,8 @@ static void mi_page_test_end(mi_page_t* page, void* last) {
   if (MI_HAS_LIVE_BITS) {
     MI_CHECK(_mi_hard_live_clear(page->live, _mi_page_live_index(page, last)));
   }
-  MI_CHECK_EQ(page->used, 1);
-  page->used = 0;
+  MI_CHECK_EQ(_mi_page_used(page), 1);
+  _mi_page_set_unused(page);
   _mi_page_release(page);
 }
 
@@ -77,10 +77,10 @@ MI_TEST(every_class) {
     MI_CHECK_EQ(size, _mi_bin_block_size(bin));
     const size_t whole = page->slice_count * MI_SLICE_SIZE;
     MI_CHECK_EQ(page->reserved, (whole - _mi_hard_guard_size(whole, _mi_os_page_size())) / size);
-    MI_CHECK(_mi_is_aligned(page->start, MI_SLICE_SIZE) && page->free == NULL && page->used == 0 && page->capacity == 0);
+    MI_CHECK(_mi_is_aligned(page->start, MI_SLICE_SIZE) && page->free == NULL && _mi_page_used(page) == 0 && page->capacity == 0);
     const size_t n = mi_page_test_pop_all(page);
     MI_CHECK_EQ(n, page->reserved);
-    MI_CHECK_EQ(page->used, n);
+    MI_CHECK_EQ(_mi_page_used(page), n);
     // In the order of addresses, or in none, each once; a page that was never touched is zero but for links.
     bool in_order = true;
     for (size_t i = 0; i < n; i++) {
@@ -101,7 +101,7 @@ MI_TEST(every_class) {
     for (size_t i = 1; i < n; i += 2) {
       mi_page_test_free(page, mi_page_test_blocks[i]);
     }
-    MI_CHECK_EQ(page->used, n - n / 2);
+    MI_CHECK_EQ(_mi_page_used(page), n - n / 2);
     const size_t again = mi_page_test_pop_all(page);
     MI_CHECK_EQ(again, n / 2);
     for (size_t i = 0; i < again; i++) {
@@ -150,14 +150,14 @@ static void mi_page_test_mixture(unsigned bin, bool local, bool in_free) {
   MI_CHECK((mi_atomic_load_relaxed(&page->remote) & MI_REMOTE_OWNED) != 0);
   _mi_page_collect(page);
   MI_CHECK_EQ(mi_atomic_load_relaxed(&page->remote), MI_REMOTE_OWNED);
-  MI_CHECK_EQ(page->used, n - expected);
-  size_t count = 0;
-  for (const mi_block_t* b = page->free; b != NULL && count <= n; b = _mi_block_next(page, b)) {
+  MI_CHECK_EQ(_mi_page_used(page), n - expected);
+  size_t count = MI_HAS_OUTLINE_LISTS ? page->capacity - _mi_page_in_use(page) : 0;
+  for (const mi_block_t* b = MI_HAS_OUTLINE_LISTS ? NULL : page->free; b != NULL && count <= n; b = _mi_block_next(page, b)) {
     count++;
   }
   MI_CHECK_MSG(count == expected, "bin %u, %d, %d: %zu of %zu free blocks are in the list", bin, local, in_free, count, expected);
   MI_CHECK_EQ(mi_page_test_pop_all(page), expected);
-  MI_CHECK_EQ(page->used, reserved);
+  MI_CHECK_EQ(_mi_page_used(page), reserved);
   for (size_t i = 0; i < reserved - 1; i++) {
     mi_page_test_free(page, page->start + i * page->block_size);
   }
@@ -175,7 +175,7 @@ MI_TEST(collected) {
 
 // A link that a program has overwritten is not followed out of the page.
 MI_TEST(corrupt_links) {
-  if (!MI_HAS_LIVE_BITS) {
+  if (!MI_HAS_LIVE_BITS || MI_HAS_OUTLINE_LISTS) {
     return;
   }
   static uint64_t outside[8];
@@ -200,16 +200,105 @@ MI_TEST(corrupt_links) {
       MI_CHECK(_mi_page_pop(page) == NULL);
       MI_CHECK_MSG(strstr(mi_violation_message, "free-list-corruption") != NULL, "target %zu, %d: %s", i, plain, mi_violation_message);
       MI_CHECK(page->free == NULL);
-      MI_CHECK_EQ(page->used, 1);
+      MI_CHECK_EQ(_mi_page_used(page), 1);
       mi_page_test_end(page, first);
     }
   }
   mi_page_test_end(live, in_use);
 }
 
+// A stock that names a live block, which no program can bring about, is reported and dropped; what was free in it is found again.
+MI_TEST(corrupt_stock) {
+  if (!MI_HAS_OUTLINE_LISTS) {
+    return;
+  }
+  _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_IGNORE);
+  mi_page_t* const page = mi_page_test_new(10);
+  _mi_page_extend(page);
+  uint8_t* const p = mi_page_test_pop(page);
+  _mi_page_stock(page)[page->stocked - 1] = (uint16_t)_mi_page_live_index(page, p);
+  mi_violation_message[0] = 0;
+  MI_CHECK(_mi_page_pop(page) == NULL && !_mi_page_is_ready(page));
+  MI_CHECK_MSG(strstr(mi_violation_message, "free-list-corruption") != NULL, "%s", mi_violation_message);
+  MI_CHECK_EQ(_mi_page_used(page), 1);
+  MI_CHECK_EQ(mi_page_test_pop_all(page), page->reserved - 1);
+  for (size_t i = 0; i < page->reserved; i++) {
+    if (page->start + i * page->block_size != p) {
+      mi_page_test_free(page, page->start + i * page->block_size);
+    }
+  }
+  mi_page_test_end(page, p);
+}
+
+// A block that another thread frees at the very moment at which its owner does, so that both pass, is not handed out.
+MI_TEST(freed_by_two_at_once) {
+  if (!MI_HAS_OUTLINE_LISTS) {
+    return;
+  }
+  _mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_IGNORE);
+  for (unsigned bin = 1; bin < 60; bin += 29) {
+    mi_page_t* const page = mi_page_test_new(bin);
+    const size_t n = mi_page_test_pop_all(page);
+    uint8_t* const both = page->start + page->block_size;
+    mi_page_test_free(page, page->start + 2 * page->block_size);
+    mi_page_test_free(page, both);
+    // The other one's mark, which it had set before it could see the owner's.
+    const uint64_t index = _mi_page_live_index(page, both);
+    (void)mi_atomic_or_acq_rel(mi_live_remote_word(page->live, index), mi_live_bit(index));
+    mi_atomic_store_relaxed(&page->has_remote, true);
+    mi_violation_message[0] = 0;
+    MI_CHECK_EQ(mi_page_test_pop_all(page), 1);
+    MI_CHECK_MSG(strstr(mi_violation_message, "free-list-corruption") != NULL, "%s", mi_violation_message);
+    MI_CHECK_PTR_EQ(mi_page_test_blocks[0], page->start + 2 * page->block_size);
+    MI_CHECK_EQ(_mi_page_used(page), n - 1);
+    _mi_page_drop_ready(page);
+    _mi_page_set_unused(page);
+    _mi_page_release(page);
+  }
+}
+
+// More blocks than are noted, or fewer than make a refill without a search, all come back, each once.
+MI_TEST(every_freed_block_comes_back) {
+  static const unsigned bins[] = {1, 2, 5, 12, 20, 30, 33, 40, 56, 60, 81, 104};
+  static bool live[MI_PAGE_GRANULES];
+  uint64_t seed = 7;
+  for (size_t b = 0; b < sizeof(bins) / sizeof(bins[0]); b++) {
+    mi_page_t* const page = mi_page_test_new(bins[b]);
+    memset(live, 0, sizeof(live));
+    uint32_t count = 0;
+    for (int turn = 0; turn < 60; turn++) {
+      const bool all = turn % 20 == 19;
+      const uint32_t take = all ? page->reserved - count : (uint32_t)(mi_test_random(&seed) % (page->reserved - count + 1));
+      for (uint32_t i = 0; i < take; i++) {
+        if (!_mi_page_is_ready(page) && !_mi_page_refill_freed(page)) {
+          MI_REQUIRE(page->capacity < page->reserved);
+          _mi_page_extend(page);
+        }
+        const uint8_t* const p = mi_page_test_pop(page);
+        const size_t number = (size_t)(p - page->start) / page->block_size;
+        MI_REQUIRE(p != NULL && p == page->start + number * page->block_size && number < page->reserved && !live[number]);
+        live[number] = true;
+        count++;
+      }
+      MI_CHECK_EQ(_mi_page_in_use(page), count);
+      const uint32_t share = 1 + (uint32_t)(mi_test_random(&seed) % 100);
+      for (uint32_t i = 0; i < page->reserved && count > 1; i++) {
+        if (live[i] && mi_test_random(&seed) % 100 < share) {
+          mi_page_test_free(page, page->start + i * page->block_size);
+          live[i] = false;
+          count--;
+        }
+      }
+    }
+    _mi_page_drop_ready(page);
+    _mi_page_set_unused(page);
+    _mi_page_release(page);
+  }
+}
+
 MI_TEST(empty_page) {
   MI_CHECK(_mi_page_pop(&_mi_page_empty) == NULL);
-  MI_CHECK(_mi_page_empty.free == NULL && _mi_page_empty.used == 0);
+  MI_CHECK(_mi_page_empty.free == NULL && _mi_page_used(&_mi_page_empty) == 0);
 }
 
 MI_TEST_MAIN()

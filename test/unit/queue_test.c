@@ -80,12 +80,12 @@ static void mi_queue_test_step(uint64_t r, bool* in) {
       (void)mi_queue_test_model_remove(page);
       mi_queue_test_model[mi_queue_test_count++] = page;
     }
-    MI_CHECK(page->retired && page->used == 1);
+    MI_CHECK(page->retired && _mi_page_used(page) == MI_RETIRED_USES);
     return;
   }
   if ((r >> 17) % 4 == 0) {
     _mi_queue_unretire(&mi_queue_test_theap, page);
-    MI_CHECK(!page->retired && page->used == 0);
+    MI_CHECK(!page->retired && _mi_page_used(page) == 0);
   }
   const bool was = page->retired;
   (void)mi_queue_test_model_remove(page);
@@ -95,7 +95,7 @@ static void mi_queue_test_step(uint64_t r, bool* in) {
     MI_CHECK_EQ(page->retired, was);
   } else {
     _mi_queue_remove(&mi_queue_test_theap, page);
-    MI_CHECK(page->next == NULL && page->prev == NULL && !page->retired && page->used == 0);
+    MI_CHECK(page->next == NULL && page->prev == NULL && !page->retired && _mi_page_used(page) == 0);
     in[r % PAGES] = false;
   }
 }

@@ -29,21 +29,30 @@ MI_TEST(permutations_are_uniform) {
   enum { N = 5,
          CELLS = 120,
          TRIES = 240000 };
-  for (int fresh = 0; fresh < 2; fresh++) {
+  for (int way = 0; way < 4; way++) {
+    const bool fresh = way % 2 != 0;
+    const bool in_place = way >= 2;
     static uint32_t counts[CELLS];
     memset(counts, 0, sizeof(counts));
     uint64_t seed = 11;
     mi_shuffle_t shuffle;
     _mi_hard_shuffle_seed(&shuffle, mi_test_random(&seed), mi_test_random(&seed));
     for (int i = 0; i < TRIES; i++) {
-      if (fresh != 0) {
+      if (fresh) {
         _mi_hard_shuffle_seed(&shuffle, mi_test_random(&seed), mi_test_random(&seed));
       }
       // All at once, or in two steps.
       uint16_t items[N];
       const uint32_t first = (uint32_t)i % N;
-      _mi_hard_shuffle_add(&shuffle, items, 0, 0, first);
-      _mi_hard_shuffle_add(&shuffle, items, first, first, N - first);
+      if (in_place) {
+        for (unsigned k = 0; k < N; k++) {
+          items[k] = (uint16_t)k;
+        }
+        _mi_hard_shuffle_items(&shuffle, items, N);
+      } else {
+        _mi_hard_shuffle_add(&shuffle, items, 0, 0, first);
+        _mi_hard_shuffle_add(&shuffle, items, first, first, N - first);
+      }
       uint32_t rank = 0;
       unsigned present = 0;
       for (unsigned k = 0; k < N; k++) {
