@@ -58,7 +58,7 @@ typedef struct mi_stats_s {
 
   mi_stat_count_t pages;             // pages in use, but for those of blocks of no bytes
   mi_stat_count_t reserved;          // bytes of addresses
-  mi_stat_count_t committed;         // bytes of them that are readable and writable
+  mi_stat_count_t committed;         // bytes of them as mi_process_info tells
   mi_stat_counter_t reset;           // bytes that were marked unused
   mi_stat_counter_t purged;          // bytes whose memory was given back
   mi_stat_count_t page_committed;    // bytes in pages

@@ -156,7 +156,9 @@ bool _mi_arena_commit(mi_arena_t* arena, size_t index, size_t slices) {
 // What a new owner does to a run: it is in use, so not to be purged, and will be written. True: it holds zeroes.
 static bool mi_arena_take(mi_arena_t* arena, size_t index, size_t slices) {
   _mi_bitmap_clear(arena->purge, index, slices);
-  return _mi_bitmap_set(arena->dirty, index, slices) == slices;
+  const size_t fresh = _mi_bitmap_set(arena->dirty, index, slices);
+  _mi_arena_count_dirty(arena, fresh);
+  return fresh == slices;
 }
 
 void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
@@ -403,7 +405,7 @@ bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, b
 void _mi_arena_release(mi_arena_t* arena, size_t index, size_t slices, bool known_zero) {
   if (known_zero || arena->is_pinned) {
     if (known_zero) {
-      _mi_bitmap_clear(arena->dirty, index, slices);
+      _mi_arena_count_clean(arena, _mi_bitmap_clear(arena->dirty, index, slices));
     }
     _mi_arena_give_back(arena, index, slices);
     _mi_arena_vacate_if_unused(arena);

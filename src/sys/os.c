@@ -130,7 +130,7 @@ void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commi
   return _mi_os_reserve_at(0, size, align, guard, commit, os);
 }
 
-void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
+static void* mi_os_reserve_any(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
   const size_t page_size = _mi_os_page_size();
   mi_assert_internal(_mi_is_power_of_two(align));
   mi_assert_internal(size % page_size == 0 && guard % page_size == 0);
@@ -158,13 +158,23 @@ void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard,
   if (p == NULL) {
     return NULL;
   }
-  os->committed = commit ? size : 0;
+  os->committed = 0;
   _mi_counter_add(&_mi_stats.mmap_calls, 1);
   _mi_stat_increase(&_mi_stats.reserved, os->size);
-  if (commit) {
+  return p;
+}
+
+void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
+  void* const p = mi_os_reserve_any(wish, size, align, guard, commit, os);
+  if (p != NULL && commit) {
+    os->committed = size;
     _mi_stat_increase(&_mi_stats.committed, size);
   }
   return p;
+}
+
+void* _mi_os_reserve_touched(uintptr_t wish, size_t size, size_t align, size_t guard, mi_os_block_t* os) {
+  return mi_os_reserve_any(wish, size, align, guard, true, os);
 }
 
 void _mi_os_release(mi_os_block_t* os) {
@@ -258,13 +268,18 @@ bool _mi_os_unprotect(void* p, size_t size) { return _mi_prim_unprotect(p, size)
 // Permanent reservations. Those beyond the table stay mapped when the library is unloaded.
 enum { MI_OS_PERMANENT_MAX = 256 };
 
-static mi_os_block_t mi_os_permanent[MI_OS_PERMANENT_MAX];
+static struct {
+  mi_os_block_t os;
+  bool is_open;  // all of it is readable and writable
+} mi_os_permanent[MI_OS_PERMANENT_MAX];
 static _Atomic(size_t) mi_os_permanent_count;
 
 void* _mi_os_reserve_permanent(size_t size, bool commit) {
   const size_t page_size = _mi_os_page_size();
   mi_os_block_t os;
-  void* const p = _mi_os_reserve_aligned(size, page_size, page_size, commit, &os);
+  // Where memory is charged when it is touched, little of this will be: it does not count.
+  void* const p = commit && _mi_os_config.has_overcommit ? _mi_os_reserve_touched(0, size, page_size, page_size, &os)
+                                                         : _mi_os_reserve_aligned(size, page_size, page_size, commit, &os);
   if (p != NULL) {
     if (_mi_os_config.thp_always) {
       // Little of it is touched, here and there.
@@ -272,7 +287,8 @@ void* _mi_os_reserve_permanent(size_t size, bool commit) {
     }
     const size_t i = mi_atomic_add_relaxed(&mi_os_permanent_count, 1);
     if (i < MI_OS_PERMANENT_MAX) {
-      mi_os_permanent[i] = os;
+      mi_os_permanent[i].os = os;
+      mi_os_permanent[i].is_open = commit;
     }
   }
   return p;
@@ -287,8 +303,8 @@ void _mi_os_seal_permanent(void) {
   const size_t count = _mi_min(mi_atomic_load_relaxed(&mi_os_permanent_count), MI_OS_PERMANENT_MAX);
   for (size_t i = 0; i < count; i++) {
     // What is committed bit by bit cannot be sealed as a whole.
-    if (mi_os_permanent[i].committed > 0) {
-      _mi_os_seal(mi_os_permanent[i].base, mi_os_permanent[i].size);
+    if (mi_os_permanent[i].is_open) {
+      _mi_os_seal(mi_os_permanent[i].os.base, mi_os_permanent[i].os.size);
     }
   }
 }
@@ -296,6 +312,6 @@ void _mi_os_seal_permanent(void) {
 void _mi_os_release_permanent(void) {
   const size_t count = _mi_min(mi_atomic_exchange_acq_rel(&mi_os_permanent_count, 0), MI_OS_PERMANENT_MAX);
   for (size_t i = 0; i < count; i++) {
-    _mi_os_release(&mi_os_permanent[i]);
+    _mi_os_release(&mi_os_permanent[i].os);
   }
 }
