@@ -167,7 +167,8 @@ mi_decl_export void mi_theap_stats_merge_to_heap(mi_theap_t* theap) mi_attr_noex
 #endif
 
 // mi_subproc_stats_get is mi_stats_get of one sub-process. A NULL id is that of the main one, which has what is counted of the
-// process, less the heaps of others; another one has what its heaps have that exist. False also if there is none of that id.
+// process, less the heaps of others; another one has what its heaps have, and had that have ended. False also if there is
+// none of that id.
 mi_decl_export bool mi_subproc_stats_get(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;
 
 // mi_subproc_stats_get_exclusive is the same without what the heaps of the sub-process count: of those that have ended, and

@@ -86,6 +86,7 @@ struct mi_heap_s {
   mi_heap_t* next_main;                 // of a main heap: that of another sub-process, under the heaps' lock
   _Atomic(uint32_t) fill_preserve;      // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
   mi_heap_counts_t counts;
+  mi_stats_t* ended;  // of the main heap of another sub-process: what its heaps that have ended had counted; under the heaps' lock
 };
 
 extern mi_heap_t _mi_heap_main_instance;
