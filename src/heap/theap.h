@@ -179,9 +179,9 @@ mi_theap_t* _mi_heap_theap(mi_heap_t* heap);
 // The same, but never made.
 mi_theap_t* _mi_theap_find(const mi_heap_t* heap);
 
-// What serves a heap that is bound to an arena where the calling thread can have no theap of it: each block gets a page of
-// its own there, or there is none. NULL: the heap is not bound, so the main heap may serve.
-mi_theap_t* _mi_heap_stand_in(mi_heap_t* heap);
+// The same as _mi_heap_theap. But where the thread can have none, and the heap is bound to an arena, it is what stands in for
+// one: each block gets a page of its own there, or there is none. NULL: the main heap may serve.
+mi_theap_t* _mi_heap_theap_or_stand_in(mi_heap_t* heap);
 
 // Allocates when the inline paths could not. NULL, with errno ENOMEM, when there is no memory. `theap` may be NULL: then
 // the late theap of the main heap serves.
