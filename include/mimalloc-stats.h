@@ -116,7 +116,11 @@ static inline void mi_stats_header_init(mi_stats_t* stats) {
 
 // mi_stats_init makes *stats all zeroes but for what layout it has.
 static inline void mi_stats_init(mi_stats_t* stats) {
+#if defined(__cplusplus)
+  unsigned char* const bytes = reinterpret_cast<unsigned char*>(stats);
+#else
   unsigned char* const bytes = (unsigned char*)stats;
+#endif
   for (size_t i = 0; i < sizeof(*stats); i++) {
     bytes[i] = 0;
   }
