@@ -59,7 +59,7 @@ typedef struct mi_stats_s {
 
   mi_stat_count_t pages;             // pages in use, but for those of blocks of no bytes
   mi_stat_count_t reserved;          // bytes of addresses
-  mi_stat_count_t committed;         // bytes of them that are readable and writable
+  mi_stat_count_t committed;         // bytes of them as mi_process_info tells
   mi_stat_counter_t reset;           // bytes that were marked unused
   mi_stat_counter_t purged;          // bytes whose memory was given back
   mi_stat_count_t page_committed;    // bytes in pages
@@ -117,7 +117,11 @@ static inline void mi_stats_header_init(mi_stats_t* stats) {
 
 // mi_stats_init makes *stats all zeroes but for what layout it has.
 static inline void mi_stats_init(mi_stats_t* stats) {
+#if defined(__cplusplus)
+  unsigned char* const bytes = reinterpret_cast<unsigned char*>(stats);
+#else
   unsigned char* const bytes = (unsigned char*)stats;
+#endif
   for (size_t i = 0; i < sizeof(*stats); i++) {
     bytes[i] = 0;
   }
@@ -168,7 +172,8 @@ mi_decl_export void mi_theap_stats_merge_to_heap(mi_theap_t* theap) mi_attr_noex
 #endif
 
 // mi_subproc_stats_get is mi_stats_get of one sub-process. A NULL id is that of the main one, which has what is counted of the
-// process, less the heaps of others; another one has what its heaps have that exist. False also if there is none of that id.
+// process, less the heaps of others; another one has what its heaps have, and had that have ended. False also if there is
+// none of that id.
 mi_decl_export bool mi_subproc_stats_get(mi_subproc_id_t subproc_id, mi_stats_t* stats) mi_attr_noexcept;
 
 // mi_subproc_stats_get_exclusive is the same without what the heaps of the sub-process count: of those that have ended, and

@@ -19,7 +19,7 @@ extern "C" {
 // Off, they cost nothing on the usual paths of malloc and free; on, every call takes the slow path. Blocks count with their
 // usable size. What was allocated while events were off is not known, and its free counts all the same: totals are exact if
 // events are on from the start, by the option memory_events. A call of another thread that runs while they are switched on
-// may be missed.
+// may be missed. The blocks of a heap that is destroyed are told as one free.
 
 // mi_memory_change_kind_t says what became of a block.
 typedef enum mi_memory_change_kind_e {
@@ -31,10 +31,10 @@ typedef enum mi_memory_change_kind_e {
 
 // mi_memory_change_t is one event.
 typedef struct mi_memory_change_s {
-  mi_memory_change_kind_t kind;
-  uint64_t total_bytes;   // in use now, the change included
-  int64_t delta_bytes;    // what the change added
-  uint64_t request_size;  // as the program asked; 0 of a free
+  mi_memory_change_kind_t kind;  // what became of the block, or of several
+  uint64_t total_bytes;          // in use now, the change included
+  int64_t delta_bytes;           // what the change added
+  uint64_t request_size;         // as the program asked; 0 of a free
 } mi_memory_change_t;
 
 // mi_memory_change_fun receives an event and the argument it was registered with, in the thread whose call it is, and in
@@ -43,8 +43,8 @@ typedef void(mi_cdecl mi_memory_change_fun)(const mi_memory_change_t* change, vo
 
 // mi_memory_callbacks_t holds a function for each kind, with its argument; NULL where none is to be called.
 typedef struct mi_memory_callbacks_s {
-  mi_memory_change_fun* handlers[MI_MEMORY_CHANGE_COUNT];
-  void* args[MI_MEMORY_CHANGE_COUNT];
+  mi_memory_change_fun* handlers[MI_MEMORY_CHANGE_COUNT];  // by kind
+  void* args[MI_MEMORY_CHANGE_COUNT];                      // what each receives
 } mi_memory_callbacks_t;
 
 // MI_MEMORY_SNAPSHOT_VERSION is the version of mi_memory_snapshot_t.

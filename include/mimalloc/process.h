@@ -49,7 +49,9 @@ mi_decl_export void mi_thread_done(void) mi_attr_noexcept;
 mi_decl_export void mi_thread_set_in_threadpool(void) mi_attr_noexcept;
 
 // mi_process_info stores times in milliseconds, memory in bytes and the number of page faults that needed a read. Any
-// of the pointers may be NULL. Resident memory is the system's figure, committed memory our own.
+// of the pointers may be NULL. Resident memory is the system's figure, committed memory our own: what blocks lie in and what
+// is kept for the next, without the allocator's tables; where the system charges memory when it is touched, arenas count as
+// far as they have been in use since they were purged, those of the program that it wanted committed in full.
 mi_decl_export void mi_process_info(size_t* elapsed_msecs, size_t* user_msecs, size_t* system_msecs,
                                     size_t* current_rss, size_t* peak_rss, size_t* current_commit, size_t* peak_commit,
                                     size_t* page_faults) mi_attr_noexcept;

@@ -21,11 +21,7 @@ mi_inline size_t _mi_api_total(size_t count, size_t size) {
 // thread has been torn down) NULL, and the main heap serves, as it does for every late call; but not for a heap that is
 // bound to an arena.
 mi_inline mi_theap_t* _mi_api_theap(mi_heap_t* heap) {
-  if (mi_unlikely(heap == NULL)) {
-    return _mi_theap_default();
-  }
-  mi_theap_t* const theap = _mi_heap_theap(heap);
-  return mi_likely(theap != NULL) ? theap : _mi_heap_stand_in(heap);
+  return mi_likely(heap != NULL) ? _mi_heap_theap_or_stand_in(heap) : _mi_theap_default();
 }
 
 mi_inline void* _mi_api_theap_alloc(mi_theap_t* theap, size_t size, bool zero) {

@@ -3,6 +3,8 @@
 // Called by: through heap-stats.h.
 // Invariants: a reader changes nothing that another thread writes; it looks at a heap's totals before those of its pages, so
 // that what is on its way may be missed, and is never seen twice.
+#include <string.h>
+
 #include "src/heap/heap-stats.h"
 #include "src/heap/subproc.h"
 
@@ -256,6 +258,11 @@ static bool mi_subproc_read_visit(mi_heap_t* heap, void* arg) {
     _mi_heap_stats_read(heap, &part);
     mi_stats_each(reading->stats, &part, &mi_count_add, &mi_counter_add_part);
   }
+  if (heap->ended != NULL && of_process) {
+    mi_stats_each(reading->stats, heap->ended, &mi_count_subtract, &mi_counter_subtract);
+  } else if (heap->ended != NULL && inside) {
+    mi_stats_each(reading->stats, heap->ended, &mi_count_add, &mi_counter_add_part);
+  }
   return true;
 }
 
@@ -322,6 +329,9 @@ void _mi_heap_count_merge(mi_heap_t* heap) {
 static bool mi_heap_reset_visit(mi_heap_t* heap, void* arg) {
   (void)arg;
   mi_counts_reset(&heap->counts, heap);
+  if (heap->ended != NULL) {
+    memset(heap->ended, 0, sizeof(*heap->ended));
+  }
   return true;
 }
 

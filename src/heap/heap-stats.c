@@ -5,6 +5,8 @@
 // first, and a reader looks at the heap's first: what is on its way may be missed, and is never seen twice.
 #include "src/heap/heap-stats.h"
 
+#include <string.h>
+
 #include "src/heap/block.h"
 
 enum {
@@ -254,36 +256,63 @@ void _mi_theap_count_merge(mi_theap_t* theap) {
 
 // The end of a heap
 
+// What a heap has counted, but for what its successor counts from now on, stays in the totals of its sub-process.
+static void mi_count_keep(mi_stat_count_t* kept, const _Atomic(int64_t)* total, const _Atomic(int64_t)* peak, int64_t inherited) {
+  kept->total += mi_atomic_load_relaxed(total) - inherited;
+  const int64_t most = mi_atomic_load_relaxed(peak);
+  kept->peak = most > kept->peak ? most : kept->peak;
+}
+
 // A deleted heap's counts of what there is become its successor's.
-static void mi_stat_inherit(mi_stat_t* from, mi_stat_t* to) {
+static void mi_stat_inherit(mi_stat_t* from, mi_stat_t* to, mi_stat_count_t* kept) {
   const int64_t current = mi_atomic_exchange_relaxed(&from->current, 0);
   if (to != NULL && current != 0) {
     _mi_stat_increase(to, (size_t)current);
   }
+  mi_count_keep(kept, &from->total, &from->peak, to != NULL ? current : 0);
 }
 
-// `above`: where what nobody inherits is taken off.
-static void mi_tally_inherit(mi_tally_t* from, mi_tally_t* to, mi_tally_t* above) {
+// `above`: where what nobody inherits is taken off. The successor's total comes to hold what there is; of blocks that pages
+// know of, only those which they have handed in.
+static void mi_tally_inherit(mi_tally_t* from, mi_tally_t* to, mi_tally_t* above, mi_stat_count_t* kept, bool by_pages) {
   const int64_t current = mi_atomic_exchange_relaxed(&from->current, 0);
-  if (to != NULL) {
-    mi_tally_change(to, current);
-  } else {
+  const int64_t total = mi_atomic_load_relaxed(&from->total);
+  const int64_t passed_on = to == NULL || current < 0 ? 0 : by_pages && total < current ? total
+                                                                                        : current;
+  if (to == NULL) {
     mi_atomic_sub_relaxed(&above->current, current);
+  } else {
+    _mi_tally_note(to, current, current);
+    mi_atomic_add_relaxed(&to->total, passed_on);
   }
+  mi_count_keep(kept, &from->total, &from->peak, passed_on);
 }
 
-void _mi_heap_counts_end(mi_heap_t* heap, mi_heap_t* successor) {
+void _mi_heap_counts_end(mi_heap_t* heap, mi_heap_t* successor, mi_stats_t* kept) {
   mi_heap_counts_t* const from = &heap->counts;
   mi_heap_counts_t* const to = successor == NULL ? NULL : &successor->counts;
   mi_heap_counts_t* const above = _mi_heap_counts_above(heap);
-#define MI_STATS_ROW(field, unit, label) mi_stat_inherit(&from->field, to == NULL ? NULL : &to->field);
+  mi_stats_t nowhere;
+  mi_stats_t* const in = kept != NULL ? kept : &nowhere;
+  memset(&nowhere, 0, sizeof(nowhere));
+#define MI_STATS_ROW(field, unit, label) mi_stat_inherit(&from->field, to == NULL ? NULL : &to->field, &in->field);
   MI_STATS_HEAP_COUNTS(MI_STATS_ROW)
   MI_STATS_ROW(malloc_huge, , )
 #undef MI_STATS_ROW
+#define MI_STATS_ROW(field, unit, label) in->field.total += mi_atomic_load_relaxed(&from->field);
+  MI_STATS_HEAP_COUNTERS(MI_STATS_ROW)
+  MI_STATS_ROW(malloc_huge_count, , )
+#undef MI_STATS_ROW
+  in->malloc_normal_count.total = 0;
   for (size_t i = 0; i < MI_STAT_BINS; i++) {
-    mi_stat_inherit(&from->page_bins[i], to == NULL ? NULL : &to->page_bins[i]);
-    mi_tally_inherit(&from->blocks[i], to == NULL ? NULL : &to->blocks[i], &above->blocks[i]);
+    mi_stat_inherit(&from->page_bins[i], to == NULL ? NULL : &to->page_bins[i], &in->page_bins[i]);
+    mi_tally_inherit(&from->blocks[i], to == NULL ? NULL : &to->blocks[i], &above->blocks[i], &in->malloc_bins[i],
+                     MI_STATS_LEVEL < 2 && i != MI_STAT_BIN_ZERO_SIZE && i != MI_STAT_BIN_HUGE);
+    in->malloc_normal_count.total += i < MI_STAT_BIN_HUGE ? in->malloc_bins[i].total : 0;
   }
-  mi_tally_inherit(&from->malloc_normal, to == NULL ? NULL : &to->malloc_normal, &above->malloc_normal);
-  mi_tally_inherit(&from->malloc_requested, to == NULL ? NULL : &to->malloc_requested, &above->malloc_requested);
+  mi_tally_inherit(&from->malloc_normal, to == NULL ? NULL : &to->malloc_normal, &above->malloc_normal, &in->malloc_normal, MI_STATS_LEVEL < 2);
+  mi_tally_inherit(&from->malloc_requested, to == NULL ? NULL : &to->malloc_requested, &above->malloc_requested, &in->malloc_requested, false);
+  if (MI_STATS_LEVEL < 2) {
+    in->malloc_requested.total = in->malloc_normal.total + in->malloc_huge.total;
+  }
 }

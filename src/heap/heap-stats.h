@@ -95,8 +95,9 @@ void _mi_heap_count_request(mi_heap_t* heap, size_t before, size_t after);
 // What the theap has noted comes to its heap.
 void _mi_theap_count_publish(mi_theap_t* theap);
 
-// A heap ends: what it has belongs to `successor`, or ceases to be.
-void _mi_heap_counts_end(mi_heap_t* heap, mi_heap_t* successor);
+// A heap ends: what it has belongs to `successor`, or ceases to be. What it had counted beyond that is added to `kept`, which
+// may be NULL.
+void _mi_heap_counts_end(mi_heap_t* heap, mi_heap_t* successor, mi_stats_t* kept);
 
 // Reads the statistics of a heap; NULL: of the process.
 void _mi_heap_stats_read(mi_heap_t* heap, mi_stats_t* stats);

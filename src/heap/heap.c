@@ -59,7 +59,7 @@ mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
   if (heap != NULL) {
     mi_heaps.ended = heap->next;
     // A free that had begun when the heap ended may have counted since.
-    _mi_heap_counts_end(heap, _mi_heap_main());
+    _mi_heap_counts_end(heap, _mi_heap_main(), NULL);
     memset((void*)&heap->counts, 0, sizeof(heap->counts));
   } else {
     heap = _mi_meta_zalloc(sizeof(*heap));
@@ -236,9 +236,26 @@ static void mi_heap_detach_theaps(mi_heap_t* heap, mi_heap_t* successor) {
   heap->theaps = NULL;
 }
 
+// Where the sub-process keeps what its ended heaps have counted: the main one has what the process has. NULL: no memory, or
+// it ends itself.
+static mi_stats_t* mi_heap_ended_counts(const mi_heap_t* heap) {
+  mi_heap_t* const main = heap->main;
+  if (main == NULL || main == _mi_heap_main()) {
+    return NULL;
+  }
+  if (main->ended == NULL) {
+    main->ended = _mi_meta_zalloc(sizeof(*main->ended));
+  }
+  return main->ended;
+}
+
 // All but the lock is as new, or is made so when the memory becomes the next heap.
 static void mi_heap_end(mi_heap_t* heap, mi_heap_t* successor) {
-  _mi_heap_counts_end(heap, successor);
+  _mi_heap_counts_end(heap, successor, mi_heap_ended_counts(heap));
+  if (heap->ended != NULL) {
+    _mi_meta_free(heap->ended, sizeof(*heap->ended));
+    heap->ended = NULL;
+  }
   memset((void*)heap->listed, 0, sizeof(heap->listed));
   mi_atomic_store_relaxed(&heap->id, 0);
   heap->next = mi_heaps.ended;

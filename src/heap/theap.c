@@ -255,28 +255,6 @@ void _mi_thread_prune(void) {
   }
 }
 
-mi_theap_t* _mi_heap_theap(mi_heap_t* heap) {
-  mi_theap_t* const own = _mi_theap_own();
-  if (own == NULL || heap == NULL || heap == mi_atomic_load_relaxed(&own->heap)) {
-    return own;
-  }
-  mi_theap_t* const found = _mi_theap_find(heap);
-  if (mi_likely(found != NULL)) {
-    return found;
-  }
-  _mi_thread_prune();
-  bool ended;
-  mi_theap_t* const theap = mi_theap_new(heap, own->tid, false, &ended);
-  if (theap != NULL) {
-    theap->next_in_thread = own->next_in_thread;
-    own->next_in_thread = theap;
-  } else if (mi_unlikely(ended)) {
-    _mi_report(MI_VIOLATION_use_after_free, "pointer %p is a heap that has been deleted or destroyed, and is used", (void*)heap);
-    return own;
-  }
-  return theap;
-}
-
 // Stand-ins: theaps of no thread that never have a page. They stay; those whose heaps have ended are the main heap's, for the
 // next heap that needs one.
 
@@ -303,7 +281,8 @@ static mi_theap_t* mi_stand_in_new(void) {
   return theap;
 }
 
-mi_theap_t* _mi_heap_stand_in(mi_heap_t* heap) {
+// NULL: the heap is not bound to an arena.
+static mi_cold mi_theap_t* mi_heap_stand_in(mi_heap_t* heap) {
   // Of no heap: there is never memory.
   static mi_theap_t none;
   if (mi_atomic_load_relaxed(&heap->arena) == NULL) {
@@ -331,6 +310,32 @@ mi_theap_t* _mi_heap_stand_in(mi_heap_t* heap) {
   }
   return theap != NULL ? theap : &none;
 }
+
+mi_inline mi_theap_t* mi_heap_theap_or(mi_heap_t* heap, bool or_stand_in) {
+  mi_theap_t* const own = _mi_theap_own();
+  if (own == NULL || heap == NULL || heap == mi_atomic_load_relaxed(&own->heap)) {
+    return own != NULL || heap == NULL || !or_stand_in ? own : mi_heap_stand_in(heap);
+  }
+  mi_theap_t* const found = _mi_theap_find(heap);
+  if (mi_likely(found != NULL)) {
+    return found;
+  }
+  _mi_thread_prune();
+  bool ended;
+  mi_theap_t* const theap = mi_theap_new(heap, own->tid, false, &ended);
+  if (theap != NULL) {
+    theap->next_in_thread = own->next_in_thread;
+    own->next_in_thread = theap;
+  } else if (mi_unlikely(ended)) {
+    _mi_report(MI_VIOLATION_use_after_free, "pointer %p is a heap that has been deleted or destroyed, and is used", (void*)heap);
+    return own;
+  }
+  return theap != NULL || !or_stand_in ? theap : mi_heap_stand_in(heap);
+}
+
+mi_theap_t* _mi_heap_theap(mi_heap_t* heap) { return mi_heap_theap_or(heap, false); }
+
+mi_theap_t* _mi_heap_theap_or_stand_in(mi_heap_t* heap) { return mi_heap_theap_or(heap, true); }
 
 void _mi_thread_each_theap(void (*visit)(mi_theap_t* theap)) {
   mi_theap_t* const own = _mi_tls.own;

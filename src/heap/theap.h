@@ -126,6 +126,7 @@ struct mi_heap_s {
   _Atomic(uint32_t) fill_preserve;      // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
   mi_guarded_settings_t guarded;
   mi_heap_counts_t counts;
+  mi_stats_t* ended;  // of the main heap of another sub-process: what its heaps that have ended had counted; under the heaps' lock
 };
 
 extern mi_heap_t _mi_heap_main_instance;
@@ -218,9 +219,9 @@ mi_theap_t* _mi_heap_theap(mi_heap_t* heap);
 // The same, but never made.
 mi_theap_t* _mi_theap_find(const mi_heap_t* heap);
 
-// What serves a heap that is bound to an arena where the calling thread can have no theap of it: each block gets a page of
-// its own there, or there is none. NULL: the heap is not bound, so the main heap may serve.
-mi_theap_t* _mi_heap_stand_in(mi_heap_t* heap);
+// The same as _mi_heap_theap. But where the thread can have none, and the heap is bound to an arena, it is what stands in for
+// one: each block gets a page of its own there, or there is none. NULL: the main heap may serve.
+mi_theap_t* _mi_heap_theap_or_stand_in(mi_heap_t* heap);
 
 // Allocates when the inline paths could not. NULL, with errno ENOMEM, when there is no memory. `theap` may be NULL: then
 // the late theap of the main heap serves.

@@ -64,7 +64,7 @@ static size_t mi_arena_align(size_t slice_count) {
 }
 
 // Reserves at a random address where the profile and the system allow it. The lock is held.
-static void* mi_arena_reserve_somewhere(size_t size, size_t align, size_t guard, bool eager, mi_os_block_t* os) {
+static void* mi_arena_reserve_somewhere(size_t size, size_t align, size_t guard, bool eager, bool touched, mi_os_block_t* os) {
   uintptr_t wish = 0;
   // Arenas apart need parts of the page map of their own. Where that is charged, only the first one lies apart. The thread
   // sanitizer knows only the places that the system chooses.
@@ -72,7 +72,7 @@ static void* mi_arena_reserve_somewhere(size_t size, size_t align, size_t guard,
   if (MI_HAS_RANDOM_PLACE && !MI_TSAN_BUILD && apart) {
     wish = _mi_hard_place_address(_mi_random_next(_mi_arenas_random()), _mi_os_config.address_bits, size + guard, align);
   }
-  return _mi_os_reserve_at(wish, size, align, guard, eager, os);
+  return touched ? _mi_os_reserve_touched(wish, size, align, guard, os) : _mi_os_reserve_at(wish, size, align, guard, eager, os);
 }
 
 bool _mi_arena_plan_reserve(mi_arena_plan_t* plan, size_t slice_count, bool commit, bool large) {
@@ -85,10 +85,13 @@ bool _mi_arena_plan_reserve(mi_arena_plan_t* plan, size_t slice_count, bool comm
     plan->base = _mi_os_reserve_large(large_size, plan->numa_node, &plan->os);
     plan->slice_count = large_size / MI_SLICE_SIZE;
     plan->is_pinned = true;
+    plan->counts_touched = false;
     plan->os_page_size = MI_LARGE_OS_PAGE_SIZE;
     commit = true;
   } else {
-    plan->base = mi_arena_reserve_somewhere(size, mi_arena_align(slice_count), _mi_os_page_size(), commit, &plan->os);
+    // What the program wants committed counts as it says.
+    plan->counts_touched = commit && _mi_os_config.has_overcommit && !plan->is_programs;
+    plan->base = mi_arena_reserve_somewhere(size, mi_arena_align(slice_count), _mi_os_page_size(), commit, plan->counts_touched, &plan->os);
     plan->is_pinned = false;
     plan->os_page_size = 0;
   }
@@ -130,7 +133,7 @@ mi_arena_t* _mi_arena_create(const mi_arena_plan_t* plan) {
   const size_t header_size = mi_arena_header_size(plan->slice_count);
   const size_t size = _mi_arena_meta_size(plan->slice_count);
   mi_os_block_t meta_os;
-  mi_arena_t* const arena = mi_arena_reserve_somewhere(size, page_size, page_size, !plan->commit_lazily, &meta_os);
+  mi_arena_t* const arena = mi_arena_reserve_somewhere(size, page_size, page_size, !plan->commit_lazily, plan->counts_touched, &meta_os);
   if (arena == NULL) {
     return NULL;
   }
@@ -142,6 +145,7 @@ mi_arena_t* _mi_arena_create(const mi_arena_plan_t* plan) {
   arena->os = plan->os;
   arena->meta_os = meta_os;
   arena->commit_lazily = plan->commit_lazily;
+  arena->counts_touched = plan->counts_touched;
   arena->is_programs = plan->is_programs;
   arena->is_exclusive = plan->is_exclusive;
   arena->is_lent = plan->is_lent;
@@ -175,6 +179,7 @@ void _mi_arena_release_memory(mi_arena_t* arena) {
     return;
   }
   mi_os_block_t os = arena->os;
+  _mi_arena_count_clean(arena, _mi_bitmap_count(arena->dirty, 0, count));
   if (arena->commit_lazily) {
     os.committed = _mi_bitmap_count(arena->committed, 0, count) * MI_SLICE_SIZE;
   }
@@ -212,7 +217,7 @@ static bool mi_arena_revive(size_t needed, size_t preferred, bool eager) {
     }
     const size_t page_size = _mi_os_page_size();
     void* const base =
-        mi_arena_reserve_somewhere(count * MI_SLICE_SIZE, mi_arena_align(count), page_size, eager, &arena->os);
+        mi_arena_reserve_somewhere(count * MI_SLICE_SIZE, mi_arena_align(count), page_size, eager, arena->counts_touched, &arena->os);
     if (base != NULL) {
       arena->base = base;
       mi_atomic_store_release(&arena->vacant, false);

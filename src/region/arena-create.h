@@ -14,6 +14,7 @@ typedef struct mi_arena_plan_s {
   bool commit_lazily;
   bool is_committed;  // all of it, already
   bool is_zero;       // what was not written since
+  bool counts_touched;
   bool is_programs;
   bool is_exclusive;
   bool is_lent;

@@ -139,7 +139,7 @@ static bool mi_purge_claimed(mi_arena_t* arena, size_t index, size_t slices) {
       _mi_bitmap_clear(arena->wiped, index, slices);
     }
     if (is_zero) {
-      _mi_bitmap_clear(arena->dirty, index, slices);
+      _mi_arena_count_clean(arena, _mi_bitmap_clear(arena->dirty, index, slices));
     }
     _mi_arena_purge_live_meta(arena, index, slices);
     _mi_counter_add(&_mi_stats.arena_purges, 1);

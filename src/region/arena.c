@@ -159,7 +159,9 @@ bool _mi_arena_commit(mi_arena_t* arena, size_t index, size_t slices) {
 static bool mi_arena_take(mi_arena_t* arena, size_t index, size_t slices) {
   _mi_bitmap_clear(arena->purge, index, slices);
   const size_t wiped = MI_HAS_ZERO_ON_FREE ? _mi_arena_take_wiped(arena, index, slices) : 0;
-  return _mi_bitmap_set(arena->dirty, index, slices) + wiped == slices;
+  const size_t fresh = _mi_bitmap_set(arena->dirty, index, slices);
+  _mi_arena_count_dirty(arena, fresh);
+  return fresh + wiped == slices;
 }
 
 void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
@@ -413,7 +415,7 @@ bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, b
 void _mi_arena_release(mi_arena_t* arena, size_t index, size_t slices, bool known_zero) {
   if (known_zero || arena->is_pinned) {
     if (known_zero) {
-      _mi_bitmap_clear(arena->dirty, index, slices);
+      _mi_arena_count_clean(arena, _mi_bitmap_clear(arena->dirty, index, slices));
     }
     _mi_arena_give_back(arena, index, slices);
     _mi_arena_vacate_if_unused(arena);

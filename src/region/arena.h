@@ -10,6 +10,7 @@
 #include "src/base/bitmap.h"
 #include "src/base/geometry.h"
 #include "src/sys/os.h"
+#include "src/sys/stats.h"
 
 typedef struct mi_arena_s mi_arena_t;
 
@@ -23,6 +24,7 @@ struct mi_arena_s {
   uint8_t* groups;              // per group: MI_PAGE_META_SIZE a slice, then live bits, origins and stock a slice
   size_t number;                // in the table
   bool commit_lazily;           // slices and groups are committed when first claimed
+  bool counts_touched;          // charged when touched: what is dirty counts as committed, and metadata not at all
   bool is_programs;             // a call of the program's made it: it stays, used or not
   bool is_exclusive;            // serves those only who name it
   bool is_lent;                 // the program's memory: never released or replaced, and what a purge leaves in it is unknown
@@ -61,6 +63,19 @@ typedef struct mi_arena_source_s {
   int numa_node;     // of memory, to be preferred; negative: the one that the thread runs on
   bool piecemeal;    // what the arena has not committed yet is the caller's to commit, see _mi_arena_commit
 } mi_arena_source_t;
+
+// So many slices of the arena have become dirty, or are not any more.
+mi_inline void _mi_arena_count_dirty(const mi_arena_t* arena, size_t slices) {
+  if (arena->counts_touched && slices > 0) {
+    _mi_stat_increase(&_mi_stats.committed, slices * MI_SLICE_SIZE);
+  }
+}
+
+mi_inline void _mi_arena_count_clean(const mi_arena_t* arena, size_t slices) {
+  if (arena->counts_touched) {
+    _mi_stat_decrease(&_mi_stats.committed, slices * MI_SLICE_SIZE);
+  }
+}
 
 // Claims `slices` slices of which number `lead` starts at a multiple of `align` bytes (a power of two, at least a slice).
 // False when there is no memory; *run is unspecified then. Thread-safe. `apart` keeps single large blocks away from pages

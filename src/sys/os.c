@@ -130,7 +130,7 @@ void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commi
   return _mi_os_reserve_at(0, size, align, guard, commit, os);
 }
 
-void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
+static void* mi_os_reserve_any(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
   const size_t page_size = _mi_os_page_size();
   mi_assert_internal(_mi_is_power_of_two(align));
   mi_assert_internal(size % page_size == 0 && guard % page_size == 0);
@@ -158,13 +158,23 @@ void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard,
   if (p == NULL) {
     return NULL;
   }
-  os->committed = commit ? size : 0;
+  os->committed = 0;
   _mi_counter_add(&_mi_stats.mmap_calls, 1);
   _mi_stat_increase(&_mi_stats.reserved, os->size);
-  if (commit) {
+  return p;
+}
+
+void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
+  void* const p = mi_os_reserve_any(wish, size, align, guard, commit, os);
+  if (p != NULL && commit) {
+    os->committed = size;
     _mi_stat_increase(&_mi_stats.committed, size);
   }
   return p;
+}
+
+void* _mi_os_reserve_touched(uintptr_t wish, size_t size, size_t align, size_t guard, mi_os_block_t* os) {
+  return mi_os_reserve_any(wish, size, align, guard, true, os);
 }
 
 void _mi_os_release(mi_os_block_t* os) {
@@ -262,13 +272,15 @@ typedef struct mi_os_permanent_s {
   mi_os_block_t os;
   void* start;
   size_t size;
+  bool is_open;  // all of it is readable and writable
 } mi_os_permanent_t;
 
 static mi_os_permanent_t mi_os_permanent[MI_OS_PERMANENT_MAX];
 static _Atomic(size_t) mi_os_permanent_count;
 
 static void mi_os_seal_whole(const mi_os_permanent_t* permanent) {
-  if (permanent->os.committed > 0) {
+  // What is committed bit by bit cannot be sealed as a whole.
+  if (permanent->is_open) {
     _mi_os_seal(permanent->os.base, permanent->os.size);
   } else {
     _mi_os_seal_guards(&permanent->os, permanent->start, permanent->size);
@@ -277,8 +289,11 @@ static void mi_os_seal_whole(const mi_os_permanent_t* permanent) {
 
 void* _mi_os_reserve_permanent(size_t size, bool commit) {
   const size_t page_size = _mi_os_page_size();
-  mi_os_permanent_t permanent = {.size = size};
-  permanent.start = _mi_os_reserve_aligned(size, page_size, page_size, commit, &permanent.os);
+  mi_os_permanent_t permanent = {.size = size, .is_open = commit};
+  // Where memory is charged when it is touched, little of this will be: it does not count.
+  permanent.start = commit && _mi_os_config.has_overcommit
+      ? _mi_os_reserve_touched(0, size, page_size, page_size, &permanent.os)
+      : _mi_os_reserve_aligned(size, page_size, page_size, commit, &permanent.os);
   if (permanent.start != NULL) {
     if (_mi_os_config.thp_always) {
       // Little of it is touched, here and there.

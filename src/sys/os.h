@@ -44,6 +44,10 @@ void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commi
 // The same at address `wish`, a multiple of `align`, where that is free; else, and with 0, anywhere.
 void* _mi_os_reserve_at(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os);
 
+// The same, readable and writable, for an owner that counts what of it is committed itself: where the system charges memory
+// when it is touched.
+void* _mi_os_reserve_touched(uintptr_t wish, size_t size, size_t align, size_t guard, mi_os_block_t* os);
+
 // Whether bytes lie among the addresses that are used: below as many bits as the system says, or option max_vabits.
 bool _mi_os_is_in_reach(const void* p, size_t size);
 

@@ -198,6 +198,32 @@ MI_TEST(question_of_a_thread_without_a_theap) {
   mi_free(left);
 }
 
+// Committed memory
+
+MI_TEST(committed_is_what_is_used) {
+  enum { SIZE = 10000000 };
+  if (!_mi_os_config.has_overcommit) {
+    MI_TEST_SKIP("memory is charged when it is committed");
+    return;
+  }
+  mi_free(mi_malloc(100));
+  mi_collect(true);
+  size_t before = 0;
+  size_t with = 0;
+  size_t after = 0;
+  size_t peak = 0;
+  mi_process_info(NULL, NULL, NULL, NULL, NULL, &before, NULL, NULL);
+  MI_CHECK_MSG(before < 16 * (size_t)SIZE, "%zu bytes before", before);
+  void* const p = mi_malloc(SIZE);
+  MI_REQUIRE(p != NULL);
+  mi_process_info(NULL, NULL, NULL, NULL, NULL, &with, &peak, NULL);
+  MI_CHECK(with - before >= SIZE && with - before < 2 * SIZE && peak >= with);
+  mi_free(p);
+  mi_collect(true);
+  mi_process_info(NULL, NULL, NULL, NULL, NULL, &after, &peak, NULL);
+  MI_CHECK(after < before + SIZE / 2 && peak >= with);
+}
+
 // Threads of a pool
 
 enum { MI_POOL_SIZE = 3000,

@@ -231,7 +231,9 @@ MI_TEST(heaps_are_exact_and_apart) {
 MI_TEST(a_deleted_heap_leaves_its_counts_to_the_main_one) {
   for (int destroy = 0; destroy < 2; destroy++) {
     mi_stats_t before, after;
+    mi_stats_t main_before;
     _mi_heap_stats_read(NULL, &before);
+    _mi_heap_stats_read(_mi_heap_main(), &main_before);
     const int64_t of_main = mi_heap_stats_test_blocks(_mi_heap_main());
     mi_heap_t* const heap = _mi_heap_new();
     MI_REQUIRE(heap != NULL);
@@ -245,6 +247,10 @@ MI_TEST(a_deleted_heap_leaves_its_counts_to_the_main_one) {
     } else {
       _mi_heap_delete(heap);
       MI_CHECK_EQ(mi_heap_stats_test_blocks(_mi_heap_main()), of_main + 400);
+      // Each block that it has from now on is one of its total, and is so once.
+      mi_stats_t main_after;
+      _mi_heap_stats_read(_mi_heap_main(), &main_after);
+      MI_CHECK(main_after.malloc_normal_count.total <= main_before.malloc_normal_count.total + 392);
       for (int i = 0; i < 400; i++) {
         _mi_free(blocks[i]);
       }
