@@ -458,7 +458,14 @@ void _mi_theap_collect(mi_theap_t* theap, bool force) {
     mi_page_t* next;
     for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = next) {
       next = page->next;
-      _mi_page_collect(page);
+      // Joining the lists of a page takes a walk through one of them.
+      if (force) {
+        _mi_page_collect(page);
+      } else {
+        _mi_sample_put_down(theap, page);
+        _mi_page_collect_remote(page);
+        _mi_sample_follow(theap, bin);
+      }
       if (_mi_page_used(page) == 0 || (force && _mi_page_in_use(page) == 0)) {
         _mi_queue_remove(theap, page);
         _mi_page_release(page);

@@ -329,9 +329,10 @@ static void mi_page_turn_list(mi_page_t* page) {
 }
 
 void _mi_page_drop_old_lists(mi_page_t* page) {
-  // Each block of an old list is cold and names the next, so one is waited for after the other; making a new list is quicker
-  // where an OS page holds many. What is done to the bytes of free blocks outlasts the page's being empty.
-  if (MI_HAS_OUTLINE_LISTS || MI_BLOCKS_ARE_DRESSED || page->block_size > MI_DROPPED_BLOCK_MAX) {
+  // Each block of an old list is cold and names the next, so one is waited for after the other; where the list is in a random
+  // order and an OS page holds many blocks, making a new one is quicker. What is done to the bytes of free blocks outlasts the
+  // page's being empty.
+  if (!MI_HAS_RANDOM_ORDER || MI_HAS_OUTLINE_LISTS || MI_BLOCKS_ARE_DRESSED || page->block_size > MI_DROPPED_BLOCK_MAX) {
     return;
   }
   _mi_sample_put_down(page->theap, page);
