@@ -25,6 +25,8 @@ enum {
   MI_FRESH_CHECK_MAX = 4096,
   // A realloc looks at least at so much of the slack: what runs over the end of a block meets that first.
   MI_CHECKED_SLACK_MIN = 64,
+  // So many bytes before a single are checked, or less.
+  MI_SINGLE_LEAD_MAX = 64,
 };
 
 // The bytes of a block behind its link, and before its trailer.
@@ -345,8 +347,17 @@ static size_t mi_single_tail(const mi_page_t* page) {
   return (size_t)(_mi_min(_mi_align_up_ptr(end, _mi_os_page_size()), limit) - end);
 }
 
+// What is checked of the bytes before a single, up to the OS page's beginning, before which there is a guard: a write that runs
+// down from the block meets those next to it first.
+static size_t mi_single_lead(const mi_page_t* page) {
+  const size_t lead = (uintptr_t)page->single_start & (_mi_os_page_size() - 1);
+  return mi_atomic_load_relaxed(&page->has_interior) ? 0 : _mi_min(lead, MI_SINGLE_LEAD_MAX);
+}
+
 void _mi_block_prepare_single(mi_page_t* page, size_t request) {
   if (MI_HAS_PADDING) {
+    const size_t lead = mi_single_lead(page);
+    memset(page->single_start - lead, (uint8_t)MI_PADDING_PATTERN, lead);
     mi_atomic_poke(&page->request, request);
     if (MI_STATS_LEVEL >= 2) {
       _mi_single_count_request(page);
@@ -363,6 +374,15 @@ void _mi_block_check_single(const mi_page_t* page) {
     const size_t good = _mi_hard_padding_compare_bytes(end, tail);
     if (mi_unlikely(good != tail)) {
       mi_report_end_of(page->single_start, page->request, page->request + good, end[good]);
+      return;
+    }
+    for (size_t i = 1; i <= mi_single_lead(page); i++) {
+      const uint8_t byte = *(page->single_start - i);
+      if (mi_unlikely(byte != (uint8_t)MI_PADDING_PATTERN)) {
+        _mi_report(MI_VIOLATION_underflow, "block %p of %zu bytes was written before its start: its byte -%zu holds 0x%02x",
+                   (void*)page->single_start, page->request, i, byte);
+        return;
+      }
     }
   }
 }

@@ -102,7 +102,7 @@ static mi_page_t* mi_guarded_new_from_os(mi_theap_t* theap, const mi_guarded_lay
   page->class_spread = mi_guarded_spread(size);
   _mi_single_count(page);
   if (!mi_guarded_note(theap, page, size)) {
-    (void)_mi_single_free(page);
+    _mi_single_drop(page);
     return NULL;
   }
   page->guarded = left ? MI_GUARDED_AT_LEFT : MI_GUARDED_AT_RIGHT;

@@ -375,11 +375,17 @@ void _mi_heap_end_with_blocks(mi_heap_t* heap, mi_heap_loss_t* loss) {
   mi_heap_end(heap, NULL);
 }
 
+bool _mi_heap_may_be(const mi_heap_t* heap) { return heap == _mi_heap_main() || _mi_meta_may_be(heap); }
+
 static void mi_heap_end_as(mi_heap_t* heap, bool destroy) {
   if (heap == NULL || mi_unlikely(_mi_heaps_are_busy_here())) {
     return;
   }
   const char* const what = destroy ? "destroyed" : "deleted";
+  if (mi_unlikely(!_mi_heap_may_be(heap))) {
+    _mi_report(MI_VIOLATION_foreign_free, "pointer %p is no heap of this allocator, %s", (void*)heap, what);
+    return;
+  }
   if (mi_unlikely(heap->main == NULL && mi_atomic_load_relaxed(&heap->id) != 0)) {
     _mi_log_warning("the main heap cannot be %s\n", what);
     return;

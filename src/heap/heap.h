@@ -65,6 +65,9 @@ void _mi_heap_visit_arena_pages(const mi_heap_t* heap, bool (*visit)(mi_page_t* 
 // Calls `visit` for each heap, the main one first, none of which can end meanwhile, until it returns false.
 void _mi_heaps_visit(bool (*visit)(mi_heap_t* heap, void* arg), void* arg);
 
+// Whether a heap may stand there: not in memory that the program writes. What a handle leads to elsewhere was forged.
+bool _mi_heap_may_be(const mi_heap_t* heap);
+
 // The lock that guards which heap a theap belongs to, and the list of heaps.
 void _mi_heaps_lock(void);
 bool _mi_heaps_try_lock(void);

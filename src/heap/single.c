@@ -295,10 +295,23 @@ mi_page_t* _mi_single_next_pinned(const mi_page_t* page, mi_pin_t* pin, bool* in
   return next;
 }
 
-bool _mi_single_free(mi_page_t* page) {
+static bool mi_single_claim(mi_page_t* page) {
   uint64_t unowned = 0;
   // Acquire and release: of two frees exactly one claims the page.
-  if (!mi_atomic_cas_strong_acq_rel(&page->remote, &unowned, MI_REMOTE_OWNED)) {
+  return mi_atomic_cas_strong_acq_rel(&page->remote, &unowned, MI_REMOTE_OWNED);
+}
+
+static void mi_single_release(mi_page_t* page) {
+  // What the system takes back comes as zeroes.
+  if (MI_HAS_ZERO_ON_FREE && !MI_HAS_LARGE_QUARANTINE && page->arena != NULL) {
+    _mi_page_release_idle(page);
+  } else {
+    _mi_page_release(page);
+  }
+}
+
+bool _mi_single_free(mi_page_t* page) {
+  if (!mi_single_claim(page)) {
     return false;
   }
   if (_mi_page_is_guarded(page)) {
@@ -306,13 +319,14 @@ bool _mi_single_free(mi_page_t* page) {
     return true;
   }
   _mi_block_check_single(page);
-  // What the system takes back comes as zeroes.
-  if (MI_HAS_ZERO_ON_FREE && !MI_HAS_LARGE_QUARANTINE && page->arena != NULL) {
-    _mi_page_release_idle(page);
-  } else {
-    _mi_page_release(page);
-  }
+  mi_single_release(page);
   return true;
+}
+
+void _mi_single_drop(mi_page_t* page) {
+  if (mi_single_claim(page)) {
+    mi_single_release(page);
+  }
 }
 
 // Changing the size
@@ -482,12 +496,12 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
     return NULL;
   }
   if (_mi_prim_move(page->start + first, larger->start + first, page->block_size - first) != 0) {
-    (void)_mi_single_free(larger);
+    _mi_single_drop(larger);
     return NULL;
   }
   mi_atomic_poke(&larger->request, page->request);
   mi_atomic_poke(&page->request, usable);
-  (void)_mi_single_free(page);
+  _mi_single_drop(page);
   return larger;
 }
 

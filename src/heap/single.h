@@ -48,6 +48,9 @@ bool _mi_single_was(const void* p);
 // Frees a single. False: it has been freed already.
 bool _mi_single_free(mi_page_t* page);
 
+// The same for one whose memory is not, or no more, that of a block: there is nothing to check.
+void _mi_single_drop(mi_page_t* page);
+
 // A larger single with the content of `page`, whose OS pages move there; the old one is gone. NULL: not possible here,
 // nothing has changed. What lies beyond the old size holds zeroes.
 mi_page_t* _mi_single_move(mi_page_t* page, size_t size);

@@ -8,6 +8,7 @@
 
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
+#include "src/heap/heap.h"
 #include "src/heap/process.h"
 #include "src/prim/prim.h"
 #include "src/region/meta.h"
@@ -319,6 +320,10 @@ mi_inline mi_theap_t* mi_heap_theap_or(mi_heap_t* heap, bool or_stand_in) {
   mi_theap_t* const found = _mi_theap_find(heap);
   if (mi_likely(found != NULL)) {
     return found;
+  }
+  if (mi_unlikely(!_mi_heap_may_be(heap))) {
+    _mi_report(MI_VIOLATION_foreign_free, "pointer %p is no heap of this allocator, and is used", (void*)heap);
+    return own;
   }
   _mi_thread_prune();
   bool ended;

@@ -15,6 +15,8 @@ enum {
   MI_META_CLASS_SHIFT = 6,
   MI_META_CLASSES = 9,  // 64 bytes … 16 KiB, powers of two
   MI_META_CHUNK_SIZE = 256 * 1024,
+  // Of more than so many chunks it cannot be told what lies in them.
+  MI_META_CHUNKS_KNOWN = 256,
 };
 
 typedef struct mi_meta_object_s {
@@ -28,6 +30,30 @@ static struct {
   uint8_t* bump_end;
 } mi_meta;
 
+// Read without the lock: a chunk is stored before it is counted.
+static _Atomic(uintptr_t) mi_meta_chunks[MI_META_CHUNKS_KNOWN];
+static _Atomic(size_t) mi_meta_chunk_count;
+
+static void mi_meta_note_chunk(void* chunk) {
+  const size_t count = mi_atomic_load_relaxed(&mi_meta_chunk_count);
+  if (count < MI_META_CHUNKS_KNOWN) {
+    mi_atomic_store_relaxed(&mi_meta_chunks[count], (uintptr_t)chunk);
+  }
+  // Release: pairs with the acquire in _mi_meta_may_be.
+  mi_atomic_store_release(&mi_meta_chunk_count, count + 1);
+}
+
+bool _mi_meta_may_be(const void* p) {
+  const size_t count = mi_atomic_load_acquire(&mi_meta_chunk_count);
+  for (size_t i = 0; i < _mi_min(count, MI_META_CHUNKS_KNOWN); i++) {
+    const uintptr_t offset = (uintptr_t)p - mi_atomic_load_relaxed(&mi_meta_chunks[i]);
+    if (offset < MI_META_CHUNK_SIZE) {
+      return offset % ((size_t)1 << MI_META_CLASS_SHIFT) == 0;
+    }
+  }
+  return count > MI_META_CHUNKS_KNOWN;
+}
+
 static unsigned mi_meta_class(size_t size) {
   mi_assert(size > 0 && size <= MI_META_SIZE_MAX);
   return size <= 64 ? 0 : _mi_bits_log2_64(size - 1) + 1 - MI_META_CLASS_SHIFT;
@@ -40,6 +66,7 @@ static void* mi_meta_bump(size_t size) {
     if (chunk == NULL) {
       return NULL;
     }
+    mi_meta_note_chunk(chunk);
     mi_meta.bump = chunk;
     mi_meta.bump_end = mi_meta.bump + MI_META_CHUNK_SIZE;
   }

@@ -13,6 +13,9 @@ void* _mi_meta_zalloc(size_t size);
 // Gives an object back; `size` is what it was made with. Thread-safe.
 void _mi_meta_free(void* p, size_t size);
 
+// Whether an object may begin at p, of whatever size: an address elsewhere is none, for certain. Takes no lock.
+bool _mi_meta_may_be(const void* p);
+
 enum { MI_META_SIZE_MAX = 16 * 1024 };
 
 // The lock behind both, for the fork handlers.

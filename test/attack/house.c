@@ -196,8 +196,13 @@ static void stash(void) {
 
 // A size before a block with a mapping of its own grows, so that its free takes the neighbour's memory with it.
 static void large_header(size_t size) {
-  char* const a = attack_get(size);
-  char* const b = attack_get(size);
+  char* a = attack_get(size);
+  char* b = attack_get(size);
+  // Where places are random, not right behind a guard.
+  bool random = false;
+  for (int i = 0; i < 4; i++) random = random || (uintptr_t)attack_get(size) % 4096 != 0;
+  while (random && (uintptr_t)a % 4096 == 0) a = attack_get(size);
+  while (random && (uintptr_t)b % 4096 == 0) b = attack_get(size);
   char *lo = a < b ? a : b, *hi = a < b ? b : a;
   memset(hi, 1, 4096);
   attack_announce(lo);

@@ -74,7 +74,19 @@ static void overflow(const char* how) {
     return;
   }
   char* p = get(size);
+  // The first byte of an OS page has a guard before it.
+  while (strncmp(how, "before", 6) == 0 && ((uintptr_t)p & 4095) == 0) p = get(size);
   announce(p);
+  if (strcmp(how, "before") == 0) {
+    p[-1] = (char)(p[-1] ^ 0x55);
+    free(p);
+    return;
+  }
+  if (strcmp(how, "before-realloc") == 0) {
+    p[-1] = (char)(p[-1] ^ 0x55);
+    free(realloc(p, size + 1000));
+    return;
+  }
   if (strcmp(how, "zero") == 0) {
     // A string's end one byte behind its block does no harm where a zero stands anyway.
     p[size] = 0;

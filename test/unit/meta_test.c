@@ -19,6 +19,7 @@ enum { SIZES = sizeof(mi_meta_test_sizes) / sizeof(mi_meta_test_sizes[0]) };
 MI_TEST(zeroed_aligned_apart) {
   MI_REQUIRE(_mi_process_init());
   static void* held[SIZES][HELD];
+  MI_CHECK(!_mi_meta_may_be(held) && !_mi_meta_may_be(NULL) && !_mi_meta_may_be((void*)(uintptr_t)64));
   for (int round = 0; round < 3; round++) {
     for (size_t i = 0; i < SIZES; i++) {
       for (size_t k = 0; k < HELD; k++) {
@@ -27,6 +28,7 @@ MI_TEST(zeroed_aligned_apart) {
         MI_CHECK((uintptr_t)p % 64 == 0 && mi_test_all_bytes(p, mi_meta_test_sizes[i], 0));
         // None of it is the program's.
         MI_CHECK(_mi_page_map_find(p) == NULL && _mi_arena_of(p) == NULL);
+        MI_CHECK(_mi_meta_may_be(p) && !_mi_meta_may_be((uint8_t*)p + 8));
         mi_test_fill(p, mi_meta_test_sizes[i], (uintptr_t)p);
         held[i][k] = p;
       }
