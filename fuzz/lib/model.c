@@ -213,7 +213,8 @@ void mi_fuzz_block_resized(mi_fuzz_block_t* block, void* p, const mi_fuzz_expect
   *block = (mi_fuzz_block_t){.p = p, .size = expect->size, .usable = usable, .align = expect->align, .offset = expect->offset};
   block->placed = p == old.p ? old.placed : expect->offset != 0 ? expect->align
                                                                 : 0;
-  block->heap = mi_fuzz_heap_of_new(p, heap, p == old.p ? old.heap : heap);
+  // A thread that is done has no part of the heap that it names: what it moves by moving OS pages stays in the heap it is of.
+  block->heap = mi_fuzz_heap_of_new(p, heap, p == old.p || mi_fuzz_model.late[mi_fuzz_model.actor] ? old.heap : heap);
   block->zeroed = old.zeroed && expect->zero;
   mi_fuzz_write(block);
   mi_fuzz_count_in(block);
