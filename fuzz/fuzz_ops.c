@@ -35,6 +35,8 @@ enum { OP_ALLOC,
        OP_OPTION,
        OP_CODES };
 
+enum { ARENA_SIZE = 32 << 20 };
+
 static void mi_fuzz_many(const mi_fuzz_op_t* op) {
   mi_fuzz_op_t one = *op;
   for (unsigned i = 0; i <= op->more; i++) {
@@ -69,6 +71,16 @@ static void mi_fuzz_heap_new(const mi_fuzz_op_t* op) {
       heap->heap = mi_heap_new_ex(heap->tag, heap->destroys, NULL);
       break;
     case 1: heap->heap = mi_heap_try_new(); break;
+    case 2: {
+      // Of all runs: an arena cannot be given back.
+      static mi_arena_id_t arena;
+      if (arena == NULL && mi_reserve_os_memory_ex(ARENA_SIZE, false, false, true, &arena) != 0) {
+        mi_fuzz_fail("mi_reserve_os_memory_ex: there is no arena");
+      }
+      heap->is_small = true;
+      heap->heap = mi_heap_new_in_arena(arena);
+      break;
+    }
     default: heap->heap = mi_heap_new(); break;
   }
   MI_FUZZ_CHECK(heap->heap != NULL, "mi_heap_new: there is none");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "src/alloc/alloc.h"
+#include "src/heap/heap-stats.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 
@@ -88,10 +89,12 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
     const size_t old_capacity = page->block_size;
     mi_page_t* const larger = _mi_single_move(page, newsize);
     if (larger != NULL) {
-      if (theap != NULL) {
-        // As a copy would be, it is in the heap that the caller named.
+      if (theap != NULL && mi_atomic_load_relaxed(&larger->heap) != mi_atomic_load_relaxed(&theap->heap)) {
+        // As a copy would be, it is in the heap that the caller named, and counts there.
+        _mi_page_count_gone(larger);
         _mi_heap_leave_page(larger);
         _mi_heap_enter_page(larger, theap);
+        _mi_page_count_new(larger);
       }
       if (MI_HAS_PADDING) {
         _mi_block_set_request(larger, larger->single_start, newsize);
