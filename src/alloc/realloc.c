@@ -84,7 +84,8 @@ static size_t mi_realloc_room(size_t old_usable, size_t newsize) {
 // Copies to a new block, or moves OS pages where that is cheaper. NULL: the old block is as it was.
 static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t newsize, size_t align, size_t offset,
                              size_t old_usable, bool zero) {
-  if (_mi_page_is_single(page) && align <= MI_SLICE_SIZE && offset == 0 && newsize > old_usable &&
+  // Its OS pages take the block's place in a slice along.
+  if (_mi_page_is_single(page) && align <= MI_SLICE_SIZE && offset == 0 && _mi_is_aligned(p, align) && newsize > old_usable &&
       newsize <= MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE) {
     const size_t old_capacity = page->block_size;
     mi_page_t* const larger = _mi_single_move(page, newsize);
