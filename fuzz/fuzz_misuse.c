@@ -52,7 +52,7 @@ typedef struct mi_stale_s {
   size_t size;
   unsigned age;  // of right calls when it was freed: nothing has happened since where that is still the number
   bool written;
-  uint64_t life;  // what tells the page of then from a later one in its place, which knows nothing of what was written
+  uint64_t life;  // what tells the page that it was freed in from a later one, where what was written is in blocks nobody had yet
   uint8_t length;
   size_t at;
   uint8_t bytes[WRITE_MAX];
@@ -121,15 +121,15 @@ static void mi_misuse_judge(unsigned must, unsigned may) {
 
 // Freed blocks
 
-static void mi_stale_add(const mi_fuzz_block_t* block) {
-  mi_stale_t* const stale = &mi_stales[mi_next_stale++ % STALE];
-  *stale = (mi_stale_t){.p = block->p, .size = block->usable, .age = mi_age};
-}
-
 // A number of the page's own; 0 where there is none.
 static uint64_t mi_stale_life(const void* p) {
   const mi_page_t* const page = _mi_page_map_find(p);
   return page == NULL || page->reserved <= 1 ? 0 : page->canary_key.place;
+}
+
+static void mi_stale_add(const mi_fuzz_block_t* block) {
+  mi_stale_t* const stale = &mi_stales[mi_next_stale++ % STALE];
+  *stale = (mi_stale_t){.p = block->p, .size = block->usable, .age = mi_age, .life = mi_stale_life(block->p)};
 }
 
 static void mi_stale_on_new(const uint8_t* p, size_t usable) {
@@ -356,7 +356,6 @@ static void mi_misuse_write(const mi_fuzz_op_t* op) {
   if (mi_misuse_peek(one->p, one->before, one->length) && mi_misuse_poke(one->p, one->after, one->length)) {
     mi_write_count++;
     stale->written = true;
-    stale->life = mi_stale_life(stale->p);
     mi_fuzz_model.dirty = true;
     mi_since_write = 0;
     mi_anytime |= KIND(free_list_corruption) | (MI_HAS_ZERO_ON_FREE || MI_HAS_PADDING ? KIND(write_after_free) | KIND(overflow) | KIND(underflow) : 0);

@@ -35,6 +35,8 @@ enum { OP_ALLOC,
        OP_OPTION,
        OP_CODES };
 
+enum { ARENA_SIZE = 32 << 20 };
+
 static void mi_fuzz_many(const mi_fuzz_op_t* op) {
   mi_fuzz_op_t one = *op;
   for (unsigned i = 0; i <= op->more; i++) {
@@ -69,6 +71,16 @@ static void mi_fuzz_heap_new(const mi_fuzz_op_t* op) {
       heap->heap = mi_heap_new_ex(heap->tag, heap->destroys, NULL);
       break;
     case 1: heap->heap = mi_heap_try_new(); break;
+    case 2: {
+      // Of all runs: an arena cannot be given back.
+      static mi_arena_id_t arena;
+      if (arena == NULL && mi_reserve_os_memory_ex(ARENA_SIZE, false, false, true, &arena) != 0) {
+        mi_fuzz_fail("mi_reserve_os_memory_ex: there is no arena");
+      }
+      heap->is_small = true;
+      heap->heap = mi_heap_new_in_arena(arena);
+      break;
+    }
     default: heap->heap = mi_heap_new(); break;
   }
   MI_FUZZ_CHECK(heap->heap != NULL, "mi_heap_new: there is none");
@@ -190,6 +202,8 @@ static const mi_fuzz_option_t mi_fuzz_options[] = {
     {mi_option_arena_purge_immediate_size, {0, 64, 1024, 4}},
     {mi_option_purge_decommits, {1, 0, 1, 0}},
     {mi_option_arena_purge_mult, {1, 0, 10, 1}},
+    {mi_option_guarded_sample_rate, {0, 1, 3, 50}},
+    {mi_option_guarded_max, {1 << 30, 5000, 100000, 1 << 30}},
 };
 enum { OPTIONS = sizeof(mi_fuzz_options) / sizeof(mi_fuzz_options[0]) };
 
@@ -246,22 +260,16 @@ static void mi_fuzz_step(void* arg) {
   }
 }
 
-// The variant that is for nothing but guarding a block now and then guards each here.
-int LLVMFuzzerInitialize(int* argc, char*** argv) {
-  (void)argc;
-  (void)argv;
-  if (strcmp(MI_PROFILE_NAME, "mimalloc-guarded") == 0) {
-    mi_option_set(mi_option_guarded_sample_rate, 1);
-  }
-  return 0;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   mi_fuzz_head_t head;
   const size_t count = mi_fuzz_read_head(data, size, &head);
   mi_fuzz_steady_begin(head.seed);
   for (unsigned i = 0; i < OPTIONS; i++) {
     mi_fuzz_set_option(i, 0);
+  }
+  // The variant that is for nothing but guarding a block now and then begins with guarding each.
+  if (strcmp(MI_PROFILE_NAME, "mimalloc-guarded") == 0) {
+    mi_option_set(mi_option_guarded_sample_rate, 1);
   }
   // Requests that nothing can meet are many, and no finding.
   mi_option_set(mi_option_show_errors, 0);

@@ -20,7 +20,7 @@ static mi_theap_t* mi_fuzz_theap(uint8_t index) {
 // A call begins. `size` is what it asks for.
 static void mi_fuzz_begin(const char* name, size_t size) {
   mi_fuzz_model.doing = name;
-  mi_fuzz_expect_error(size >= MI_FUZZ_TOO_LARGE ? ENOMEM : 0);
+  mi_fuzz_expect_error(size >= MI_FUZZ_TOO_LARGE || mi_fuzz_may_fail() ? ENOMEM : 0);
   errno = MI_FUZZ_ERRNO;
 }
 
@@ -44,7 +44,8 @@ void mi_fuzz_call_alloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
   const size_t count = 1 + op->more % 7;
   const size_t each = size / count;
   const bool small = size <= MI_SMALL_SIZE_MAX;
-  const bool servable = size < MI_FUZZ_TOO_LARGE;
+  // Others end the process where there is no memory.
+  const bool servable = size < MI_FUZZ_TOO_LARGE && !mi_fuzz_may_fail();
   mi_fuzz_expect_t expect = {.size = size, .align = 16, .heap = MI_FUZZ_NO_HEAP};
   void* p = NULL;
   size_t told = 0;
@@ -226,6 +227,7 @@ void mi_fuzz_call_realloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
   const size_t count = 1 + op->more % 3;
   const size_t each = size / count;
   mi_fuzz_expect_t expect = {.size = size, .align = 16, .heap = MI_FUZZ_NO_HEAP};
+  const bool servable = size < MI_FUZZ_TOO_LARGE && !mi_fuzz_may_fail();
   void* const old = block->p;
   mi_fuzz_block_check(block);
   void* p = NULL;
@@ -238,7 +240,7 @@ void mi_fuzz_call_realloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
       CALL(mi_reallocn(old, count, each));
       break;
     case 2:
-      if (size < MI_FUZZ_TOO_LARGE) {
+      if (servable) {
         CALL(mi_reallocf(old, size));
       } else {
         CALL(mi_realloc(old, size));
@@ -286,9 +288,9 @@ void mi_fuzz_call_realloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
       p = err == 0 ? p : NULL;
       break;
     }
-    case 13: CALL(size < MI_FUZZ_TOO_LARGE ? mi_new_realloc(old, size) : mi_realloc(old, size)); break;
+    case 13: CALL(servable ? mi_new_realloc(old, size) : mi_realloc(old, size)); break;
     case 14:
-      if (size < MI_FUZZ_TOO_LARGE) {
+      if (servable) {
         HEAP_CALL(mi_heap_reallocf(heap, old, size));
       } else {
         HEAP_CALL(mi_heap_realloc(heap, old, size));

@@ -119,6 +119,20 @@ bool mi_fuzz_fits(size_t size) {
   return size >= MI_FUZZ_TOO_LARGE || (size <= MI_FUZZ_LIVE_MAX && mi_fuzz_model.live_bytes + size <= MI_FUZZ_LIVE_MAX);
 }
 
+bool mi_fuzz_may_fail(void) {
+  bool may_fail = false;
+  for (size_t i = 0; i < MI_FUZZ_HEAPS; i++) {
+    may_fail |= mi_fuzz_model.heaps[i].there && mi_fuzz_model.heaps[i].is_small;
+  }
+  return may_fail;
+}
+
+// The heap that is allocated from has no room: nothing has changed.
+static bool mi_fuzz_is_full(const void* p, const mi_fuzz_expect_t* expect) {
+  const uint8_t heap = expect->heap == MI_FUZZ_NO_HEAP ? mi_fuzz_default_heap() : expect->heap;
+  return p == NULL && mi_fuzz_model.heaps[heap].is_small;
+}
+
 uint8_t mi_fuzz_pick_heap(unsigned which) {
   const uint8_t heap = (uint8_t)(which % MI_FUZZ_HEAPS);
   return mi_fuzz_model.heaps[heap].there ? heap : 0;
@@ -175,6 +189,9 @@ void mi_fuzz_block_made(mi_fuzz_block_t* block, void* p, const mi_fuzz_expect_t*
     MI_FUZZ_CHECK(p == NULL, "%s: size: %zu bytes were given", mi_fuzz_model.doing, expect->size);
     return;
   }
+  if (mi_fuzz_is_full(p, expect)) {
+    return;
+  }
   MI_FUZZ_CHECK(p != NULL, "%s: memory: no %zu bytes at alignment %zu were given, errno %d", mi_fuzz_model.doing, expect->size,
                 expect->align, errno);
   const size_t usable = mi_usable_size(p);
@@ -196,6 +213,9 @@ void mi_fuzz_block_resized(mi_fuzz_block_t* block, void* p, const mi_fuzz_expect
     MI_FUZZ_CHECK(p == NULL, "%s: size: %zu bytes were given", mi_fuzz_model.doing, expect->size);
     return;
   }
+  if (mi_fuzz_is_full(p, expect)) {
+    return;
+  }
   MI_FUZZ_CHECK(p != NULL, "%s: memory: no %zu bytes at alignment %zu were given, errno %d", mi_fuzz_model.doing, expect->size,
                 expect->align, errno);
   const mi_fuzz_block_t old = *block;
@@ -213,7 +233,8 @@ void mi_fuzz_block_resized(mi_fuzz_block_t* block, void* p, const mi_fuzz_expect
   *block = (mi_fuzz_block_t){.p = p, .size = expect->size, .usable = usable, .align = expect->align, .offset = expect->offset};
   block->placed = p == old.p ? old.placed : expect->offset != 0 ? expect->align
                                                                 : 0;
-  block->heap = mi_fuzz_heap_of_new(p, heap, p == old.p ? old.heap : heap);
+  // A thread that is done has no part of the heap that it names: what it moves by moving OS pages stays in the heap it is of.
+  block->heap = mi_fuzz_heap_of_new(p, heap, p == old.p || mi_fuzz_model.late[mi_fuzz_model.actor] ? old.heap : heap);
   block->zeroed = old.zeroed && expect->zero;
   mi_fuzz_write(block);
   mi_fuzz_count_in(block);

@@ -36,6 +36,7 @@ typedef struct mi_fuzz_heap_s {
   int tag;
   bool there;
   bool destroys;  // mi_heap_destroy frees its blocks
+  bool is_small;  // its blocks come from an arena that may be full
 } mi_fuzz_heap_t;
 
 typedef struct mi_fuzz_model_s {
@@ -86,6 +87,9 @@ void mi_fuzz_block_ask(const mi_fuzz_block_t* block, size_t inside);
 
 // The live block that an address range meets, or NULL.
 mi_fuzz_block_t* mi_fuzz_block_at(const uint8_t* p, size_t size);
+
+// Whether there is a heap whose arena may be full: what is asked of it may fail then.
+bool mi_fuzz_may_fail(void);
 
 // Whether there is room for so many bytes more.
 bool mi_fuzz_fits(size_t size);

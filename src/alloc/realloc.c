@@ -7,6 +7,7 @@
 
 #include "src/alloc/alloc.h"
 #include "src/alloc/told.h"
+#include "src/heap/heap-stats.h"
 #include "src/heap/profiled.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
@@ -86,15 +87,18 @@ static size_t mi_realloc_room(size_t old_usable, size_t newsize) {
 static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t newsize, size_t align, size_t offset,
                              size_t old_usable, bool zero) {
   const bool anywhere = theap == NULL || _mi_theap_source(theap).only == NULL;
-  if (anywhere && _mi_page_is_single(page) && align <= MI_SLICE_SIZE && offset == 0 && newsize > old_usable &&
+  // Its OS pages take the block's place in a slice along.
+  if (anywhere && _mi_page_is_single(page) && align <= MI_SLICE_SIZE && offset == 0 && _mi_is_aligned(p, align) && newsize > old_usable &&
       newsize <= MI_ALLOC_SIZE_MAX - MI_SLICE_SIZE) {
     const size_t old_capacity = page->block_size;
     mi_page_t* const larger = _mi_single_move(page, newsize);
     if (larger != NULL) {
-      if (theap != NULL) {
-        // As a copy would be, it is in the heap that the caller named.
+      if (theap != NULL && mi_atomic_load_relaxed(&larger->heap) != mi_atomic_load_relaxed(&theap->heap)) {
+        // As a copy would be, it is in the heap that the caller named, and counts there.
+        _mi_page_count_gone(larger);
         _mi_heap_leave_page(larger);
         _mi_heap_enter_page(larger, theap);
+        _mi_page_count_new(larger);
       }
       if (_mi_profile_is_on()) {
         _mi_profiled_offer(larger, newsize, newsize, __builtin_frame_address(0));

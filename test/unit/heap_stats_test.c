@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "src/alloc/alloc.h"
+#include "src/heap/query.h"
 #include "test/lib/test.h"
 
 enum { SLOTS = 3000,
@@ -271,6 +272,39 @@ MI_TEST(a_deleted_heap_leaves_its_counts_to_the_main_one) {
     _mi_heap_stats_read(next, &fresh);
     MI_CHECK(fresh.malloc_normal_count.total == 0 && fresh.pages.total == 0 && fresh.malloc_normal.peak == 0);
     _mi_heap_delete(next);
+  }
+}
+
+// Large blocks that grow into a heap that is named, and have neighbours, count there, also where their OS pages are moved.
+MI_TEST(blocks_that_move_count_in_their_new_heap) {
+  enum { COUNT = 10 };
+  mi_heap_t* const heaps[] = {_mi_heap_new(), _mi_heap_new()};
+  mi_stats_t stats;
+  void* blocks[COUNT];
+  for (size_t i = 0; i < COUNT; i++) {
+    blocks[i] = _mi_theap_alloc(_mi_heap_theap(heaps[0]), 1 << 20, false);
+  }
+  int64_t live[2] = {0, 0};
+  for (size_t i = 0; i < COUNT; i++) {
+    blocks[i] = _mi_realloc(_mi_heap_theap(heaps[1]), blocks[i], 3 << 20, false);
+    MI_REQUIRE(blocks[i] != NULL);
+    live[_mi_heap_of(blocks[i]) == heaps[1]]++;
+  }
+  for (size_t i = 0; i < 2; i++) {
+    _mi_heap_stats_read(heaps[i], &stats);
+    MI_CHECK_EQ(stats.malloc_bins[MI_STAT_BIN_HUGE].current, live[i]);
+    MI_CHECK_EQ(stats.pages.current, live[i]);
+    MI_CHECK(stats.malloc_huge.current >= live[i] * (3 << 20) && (live[i] > 0 || stats.malloc_huge.current == 0));
+    MI_CHECK(!MI_HAS_PADDING || stats.malloc_requested.current >= live[i] * (3 << 20));
+  }
+  for (size_t i = 0; i < COUNT; i++) {
+    _mi_free(blocks[i]);
+  }
+  for (size_t i = 0; i < 2; i++) {
+    _mi_heap_stats_read(heaps[i], &stats);
+    MI_CHECK(stats.malloc_bins[MI_STAT_BIN_HUGE].current == 0 && stats.malloc_huge.current == 0 && stats.pages.current == 0);
+    MI_CHECK_EQ(stats.malloc_requested.current, 0);
+    _mi_heap_delete(heaps[i]);
   }
 }
 

@@ -90,6 +90,28 @@ MI_TEST(zeroed_walk) {
   }
 }
 
+// Large blocks with neighbours, at any place in their slices, that grow and are to be aligned from then on.
+MI_TEST(large_blocks_get_aligned) {
+  enum { COUNT = 24 };
+  void* blocks[COUNT];
+  for (size_t i = 0; i < COUNT; i++) {
+    blocks[i] = _mi_alloc(3 * MI_MIB);
+    MI_REQUIRE(blocks[i] != NULL);
+    memset(blocks[i], (int)i, 64);
+  }
+  for (size_t i = 0; i < COUNT; i++) {
+    const size_t align = (size_t)512 << i % 8;
+    void* const q = _mi_realloc_aligned(NULL, blocks[i], 5 * MI_MIB, align, 0, false);
+    MI_REQUIRE(q != NULL);
+    MI_CHECK_MSG(_mi_is_aligned(q, align), "%p at %zu", q, align);
+    MI_CHECK(mi_test_all_bytes(q, 64, (int)i));
+    blocks[i] = q;
+  }
+  for (size_t i = 0; i < COUNT; i++) {
+    _mi_free(blocks[i]);
+  }
+}
+
 // A block that grows a little gets room to grow on; where requests are kept to the byte, they are kept of it as well.
 MI_TEST(growth_keeps_the_request) {
   for (size_t size = 256; size < 60000; size += size / 3) {
