@@ -46,7 +46,7 @@ typedef enum mi_prof_config_mode_e {
 typedef struct mi_prof_config_s {
   size_t size;                 // sizeof(mi_prof_config_t)
   int version;                 // MI_PROF_CONFIG_VERSION
-  mi_prof_config_mode_t mode;  //
+  mi_prof_config_mode_t mode;  // what is preferred
   size_t sample_interval;      // bytes between samples, on average; 524288 by default
   size_t max_profiler_bytes;   // the most memory that the profile takes; no limit by default. Stays set for later profiles
   uint64_t seed;               // of the choice of samples; 0 by default
