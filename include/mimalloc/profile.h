@@ -165,8 +165,10 @@ mi_decl_nodiscard mi_decl_export bool mi_prof_stats_get(mi_prof_stats_t* stats) 
 mi_decl_nodiscard mi_decl_export bool mi_prof_visit(mi_prof_visit_fun* visitor, void* arg) mi_attr_noexcept;
 
 // mi_prof_snapshot_new copies all counts, for mi_prof_snapshot_visit. NULL: no profile runs, there is no memory, or a visitor
-// calls. mi_prof_snapshot_free gives the copy back, whether the profile runs on or not; NULL is ignored.
+// calls.
 mi_decl_nodiscard mi_decl_export mi_prof_snapshot_t* mi_prof_snapshot_new(void) mi_attr_noexcept;
+
+// mi_prof_snapshot_free gives the copy back, whether the profile runs on or not; NULL is ignored.
 mi_decl_export void mi_prof_snapshot_free(mi_prof_snapshot_t* snap) mi_attr_noexcept;
 
 // mi_prof_snapshot_visit calls visitor for each stack of the copy. False: snap or visitor is NULL, or a visitor calls.
