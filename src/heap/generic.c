@@ -442,27 +442,27 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
   return p != NULL ? p : mi_out_of_memory(size);
 }
 
-mi_inline void* mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero, uint8_t origin) {
+mi_inline void* mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, size_t align, bool zero, uint8_t origin) {
   if (MI_HAS_ZERO_SIZE && size == 0 && room == MI_BLOCK_EXTRA) {
     void* const p = _mi_zero_size_alloc(theap, 1, 0);
     if (p != NULL) {
       return p;
     }
   }
-  const mi_request_t request = {size, room, MI_BLOCK_ALIGN, false, zero, origin};
+  const mi_request_t request = {size, room, align, false, zero, origin};
   return mi_theap_alloc_any(theap, &request);
 }
 
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
-  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero, MI_FAMILY_ANY);
+  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, MI_BLOCK_ALIGN, zero, MI_FAMILY_ANY);
 }
 
 void* _mi_theap_alloc_slow_as(mi_theap_t* theap, size_t size, bool zero, uint8_t origin) {
-  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero, origin);
+  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, MI_BLOCK_ALIGN, zero, origin);
 }
 
-void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
-  return mi_theap_alloc_room(theap, size, room, zero, MI_FAMILY_ANY);
+void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, size_t align, bool zero) {
+  return mi_theap_alloc_room(theap, size, room, align, zero, MI_FAMILY_ANY);
 }
 
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
