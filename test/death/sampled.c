@@ -111,6 +111,25 @@ static __attribute__((noinline)) void touch(volatile uint8_t* at, bool writes) {
   }
 }
 
+// Each alignment with sizes around it; a block that does not keep to it is no use to anybody.
+static void align_all(void) {
+  for (size_t alignment = 16; alignment <= (size_t)1 << 22; alignment *= 2) {
+    for (size_t size = 1; size < 300000; size = size * 3 + 7) {
+      for (int i = 0; i < 8; i++) {
+        uint8_t* const p = aligned_alloc(alignment, size);
+        if (p == NULL || (uintptr_t)p % alignment != 0) {
+          char line[96];
+          snprintf(line, sizeof(line), "%p of %zu bytes is not at a multiple of %zu\n", (void*)p, size, alignment);
+          say(line);
+          _exit(96);
+        }
+        memset(p, 'x', size);
+        free(p);
+      }
+    }
+  }
+}
+
 static __attribute__((noinline)) void release(uint8_t* p) { free(p); }
 
 static void misuse(char** words) {
@@ -120,6 +139,10 @@ static void misuse(char** words) {
   const size_t unit = alignment > 16 ? alignment : 16;
   const size_t slack = has(words + 3, "precise") ? 0 : (unit - size % unit) % unit;
   const bool writes = strstr(what, "write") != NULL;
+  if (strcmp(what, "aligned") == 0) {
+    align_all();
+    return;
+  }
   uint8_t* const p = block(size, alignment, strncmp(what, "under", 5) == 0, has(words + 3, "precise"));
   if (strncmp(what, "over", 4) == 0) {
     touch(p + size + slack, writes);
