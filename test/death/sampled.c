@@ -132,6 +132,13 @@ static void align_all(void) {
 
 static __attribute__((noinline)) void release(uint8_t* p) { free(p); }
 
+// For who may not allocate where it happens.
+static uint8_t* prepared;
+
+static uint8_t* prepare(char** words) {
+  return block(strtoul(words[1], NULL, 0), strtoul(words[2], NULL, 0), strncmp(words[0], "under", 5) == 0, has(words + 3, "precise"));
+}
+
 static void misuse(char** words) {
   const char* const what = words[0];
   const size_t size = strtoul(words[1], NULL, 0);
@@ -143,7 +150,7 @@ static void misuse(char** words) {
     align_all();
     return;
   }
-  uint8_t* const p = block(size, alignment, strncmp(what, "under", 5) == 0, has(words + 3, "precise"));
+  uint8_t* const p = prepared != NULL ? prepared : prepare(words);
   if (strncmp(what, "over", 4) == 0) {
     touch(p + size + slack, writes);
   } else if (strncmp(what, "far", 3) == 0) {
@@ -183,7 +190,7 @@ static void* churns(void* arg) {
   return NULL;
 }
 
-// Whatever the thread of the fault has interrupted, its own function of the allocator and stdio's lock included.
+// Whatever the thread of the fault has interrupted: mostly it is in the allocator.
 static void on_alarm(int sig) {
   (void)sig;
   misuse(all_arguments + 1);
@@ -210,6 +217,7 @@ int main(int argc, char** argv) {
     pthread_create(&thread, NULL, &in_thread, argv + 1);
     pthread_join(thread, NULL);
   } else if (has(around, "alarm")) {
+    prepared = prepare(argv + 1);
     signal(SIGALRM, &on_alarm);
     ualarm(30000, 0);
     churns((void*)(uintptr_t)24);
