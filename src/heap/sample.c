@@ -1,8 +1,8 @@
 // Owns: the countdowns of theaps, the counting of lists against them, and the settings that they follow.
 // May include: base, sys, guarded, heap.
 // Called by: through sample.h.
-// Invariants: a countdown is drawn when it is first needed, and again when it has come to its end, in the order of the
-// program's allocations; so a seed gives the same samples whatever the lengths of lists and the places of blocks.
+// Invariants: the n-th countdown of a class depends on the seed, the thread, the class and n alone; so a seed gives the same
+// samples whatever the lengths of lists and the places of blocks.
 #include "src/heap/sample.h"
 
 #include <string.h>
@@ -42,11 +42,13 @@ enum { MI_SAMPLE_FOR_GUARD = 0,
 
 static uint32_t mi_sample_draw(mi_theap_t* theap, unsigned kind, unsigned bin) {
   mi_sampling_t* const sampling = &theap->sampling;
-  if (kind == MI_SAMPLE_FOR_GUARD) {
-    return _mi_sampler_gap(&sampling->numbers, sampling->rate, sampling->fixed);
+  if (kind == MI_SAMPLE_FOR_PROFILE) {
+    // What has no class has no size: each is looked at.
+    return bin == MI_BIN_SINGLE ? MI_SAMPLER_NEVER : _mi_profile_gap(&sampling->profile, _mi_bin_block_size(bin));
   }
-  // What has no class has no size: each is looked at.
-  return bin == MI_BIN_SINGLE ? MI_SAMPLER_NEVER : _mi_profile_gap(&sampling->profile, _mi_bin_block_size(bin));
+  mi_sampler_t numbers;
+  _mi_sampler_begin(&numbers, sampling->stream, ((uint64_t)bin << 32) | sampling->drawn[bin]++);
+  return _mi_sampler_gap(&numbers, sampling->rate);
 }
 
 // How many allocations go before the next sampled one of a kind, and one more.
@@ -209,6 +211,8 @@ static void mi_sample_restart(mi_theap_t* theap, uint32_t rate, size_t seed, uin
   sampling->seed = seed;
   sampling->forks = forks;
   _mi_sampler_begin(&sampling->numbers, seed, mi_sample_stream(theap) ^ ((uint64_t)forks << 48));
+  sampling->stream = _mi_sampler_next(&sampling->numbers);
+  memset(sampling->drawn, 0, sizeof(sampling->drawn));
   mi_sample_resume(theap, MI_SAMPLE_FOR_GUARD, rate > 0);
 }
 

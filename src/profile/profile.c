@@ -110,7 +110,7 @@ uint32_t _mi_profile_gap(mi_profile_thread_t* thread, size_t size) {
     return 0;
   }
   const double gap = mi_profile_exponential(thread) * (double)mi_atomic_load_relaxed(&mi_profile.rate) / (double)size;
-  return gap < MI_PROFILE_GAP_MAX ? (uint32_t)gap : MI_PROFILE_GAP_MAX;
+  return gap < (double)MI_PROFILE_GAP_MAX ? (uint32_t)gap : MI_PROFILE_GAP_MAX;
 }
 
 bool _mi_profile_takes(mi_profile_thread_t* thread, size_t request, size_t size) {

@@ -86,7 +86,7 @@ enum { MI_REPORT_CALLS_MAX = 64,
        // A fault without its calls says little, so that these are listed whatever option backtrace says of other reports.
        MI_REPORT_FAULT_CALLS = 16,
        // A few lines: they are written together where there is room.
-       MI_REPORT_BLOCK = 1024 };
+       MI_REPORT_BLOCK = 512 };
 
 static size_t mi_report_depth(void) { return (size_t)_mi_option_get_clamp(mi_option_backtrace, 0, MI_REPORT_CALLS_MAX); }
 

@@ -31,8 +31,8 @@ def exported(path, bits):
 
 
 def shared_only(exports):
-    """Names of copying functions, which a part of the shared library may define."""
-    return {name for name in exports if re.match(r"(?:__)?(?:w?mem(?:cpy|move|pcpy|set|ccpy)|st[rp]n?c|b(?:copy|zero))", name)}
+    """Names of copying functions, and of those that install handlers, which a part of the shared library may define."""
+    return {name for name in exports if re.match(r"(?:__)?(?:sysv_|bsd_)?sig(?:action|ignore|nal|set)$|(?:__)?(?:w?mem(?:cpy|move|pcpy|set|ccpy)|st[rp]n?c|b(?:copy|zero))", name)}
 
 
 def shared(path, stem, exports):

@@ -28,15 +28,19 @@ def build(root, profile, work):
     """The shared library of a profile, from every source of Linux."""
     constants = open(os.path.join(root, "policy/profiles", profile, "mi-profile.h")).read()
     copies = re.search(r"MI_HAS_CHECKED_COPIES = [12]", constants) is not None
+    sampled = "MI_HAS_GUARDED = 1" in constants
     found = sorted(glob.glob(os.path.join(root, "src/**/*.c"), recursive=True))
-    sources = [s for s in found if not re.search(r"/prim/(windows|macos|wasi)/", s) and (copies or "/api/shared/" not in s)]
+    sources = [s for s in found if not re.search(r"/prim/(windows|macos|wasi)/", s) and (copies or "/api/shared/copies" not in s) and
+               (sampled or "/api/shared/signals" not in s)]
     search = ["-I", root, "-I", os.path.join(root, "include"), "-I", os.path.join(root, "policy/profiles", profile)]
     objects = [os.path.join(work, os.path.relpath(s, root).replace("/", "_") + ".o") for s in sources]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda pair: must(TARGET + "-gcc", *FLAGS, *WARNINGS, "-Wstrict-prototypes", *search, "-c", pair[0], "-o", pair[1]), zip(sources, objects)))
     names, parts = open(os.path.join(root, "src/api/exports.map")).read(), ""
     if copies:
-        parts = open(os.path.join(root, "src/api/shared/copies.map")).read()
+        parts += open(os.path.join(root, "src/api/shared/copies.map")).read()
+    if sampled:
+        parts += open(os.path.join(root, "src/api/shared/signals.map")).read()
     script = os.path.join(work, "exports.map")
     with open(script, "w") as f:
         f.write(names.replace("  local:", parts + "  local:"))

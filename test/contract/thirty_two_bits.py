@@ -34,7 +34,7 @@ def compiler(folder, name):
 
 
 def library(folder, variant):
-    sources = [s for layer in ("base", "prim/unix", "prim/linux", "sys", "region", "heap", "alloc", "api") for s in glob.glob(os.path.join(ROOT, "src", layer, "*.c"))]
+    sources = [s for layer in ("base", "prim/unix", "prim/linux", "sys", "region", "guarded", "heap", "alloc", "api") for s in glob.glob(os.path.join(ROOT, "src", layer, "*.c"))]
     if not sources:
         sys.exit("no source was found in " + ROOT)
     objects = [os.path.join(folder, "%d.o" % i) for i in range(len(sources))]

@@ -28,6 +28,15 @@ static bool has(char** words, const char* word) {
   return false;
 }
 
+// As the rows read it. Nothing is allocated for it.
+static void announce(const volatile void* p) {
+  char line[40];
+  const int length = snprintf(line, sizeof(line), "pointer %p\n", (void*)(uintptr_t)p);
+  if (write(1, line, (size_t)length) != length) {
+    _exit(99);
+  }
+}
+
 static void say(const char* text) {
   if (write(2, text, strlen(text)) < 0) {
     _exit(99);
@@ -102,8 +111,7 @@ static uint8_t* block(size_t size, size_t alignment, bool left, bool precise) {
 }
 
 static __attribute__((noinline)) void touch(volatile uint8_t* at, bool writes) {
-  printf("pointer %p\n", (void*)(uintptr_t)at);
-  fflush(stdout);
+  announce(at);
   if (writes) {
     *at = 1;
   } else {
@@ -111,7 +119,33 @@ static __attribute__((noinline)) void touch(volatile uint8_t* at, bool writes) {
   }
 }
 
+// Each alignment with sizes around it; a block that does not keep to it is no use to anybody.
+static void align_all(void) {
+  for (size_t alignment = 16; alignment <= (size_t)1 << 22; alignment *= 2) {
+    for (size_t size = 1; size < 300000; size = size * 3 + 7) {
+      for (int i = 0; i < 8; i++) {
+        uint8_t* const p = aligned_alloc(alignment, size);
+        if (p == NULL || (uintptr_t)p % alignment != 0) {
+          char line[96];
+          snprintf(line, sizeof(line), "%p of %zu bytes is not at a multiple of %zu\n", (void*)p, size, alignment);
+          say(line);
+          _exit(96);
+        }
+        memset(p, 'x', size);
+        free(p);
+      }
+    }
+  }
+}
+
 static __attribute__((noinline)) void release(uint8_t* p) { free(p); }
+
+// For who may not allocate where it happens.
+static uint8_t* prepared;
+
+static uint8_t* prepare(char** words) {
+  return block(strtoul(words[1], NULL, 0), strtoul(words[2], NULL, 0), strncmp(words[0], "under", 5) == 0, has(words + 3, "precise"));
+}
 
 static void misuse(char** words) {
   const char* const what = words[0];
@@ -120,7 +154,11 @@ static void misuse(char** words) {
   const size_t unit = alignment > 16 ? alignment : 16;
   const size_t slack = has(words + 3, "precise") ? 0 : (unit - size % unit) % unit;
   const bool writes = strstr(what, "write") != NULL;
-  uint8_t* const p = block(size, alignment, strncmp(what, "under", 5) == 0, has(words + 3, "precise"));
+  if (strcmp(what, "aligned") == 0) {
+    align_all();
+    return;
+  }
+  uint8_t* const p = prepared != NULL ? prepared : prepare(words);
   if (strncmp(what, "over", 4) == 0) {
     touch(p + size + slack, writes);
   } else if (strncmp(what, "far", 3) == 0) {
@@ -131,14 +169,12 @@ static void misuse(char** words) {
     release(p);
     touch(p + size / 2, writes);
   } else if (strcmp(what, "copy") == 0) {
-    printf("pointer %p\n", (void*)(p + size + slack));
-    fflush(stdout);
+    announce(p + size + slack);
     static char source[65536];
     void* (*volatile copy)(void*, const void*, size_t) = &memcpy;
     copy(p, source, size + slack + 8);
   } else if (strcmp(what, "twice") == 0) {
-    printf("pointer %p\n", (void*)p);
-    fflush(stdout);
+    announce(p);
     release(p);
     release(p);
   }
@@ -160,7 +196,7 @@ static void* churns(void* arg) {
   return NULL;
 }
 
-// Whatever the thread of the fault has interrupted, its own function of the allocator and stdio's lock included.
+// Whatever the thread of the fault has interrupted: mostly it is in the allocator.
 static void on_alarm(int sig) {
   (void)sig;
   misuse(all_arguments + 1);
@@ -187,6 +223,7 @@ int main(int argc, char** argv) {
     pthread_create(&thread, NULL, &in_thread, argv + 1);
     pthread_join(thread, NULL);
   } else if (has(around, "alarm")) {
+    prepared = prepare(argv + 1);
     signal(SIGALRM, &on_alarm);
     ualarm(30000, 0);
     churns((void*)(uintptr_t)24);

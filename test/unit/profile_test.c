@@ -351,7 +351,7 @@ MI_TEST(layouts) {
   static const struct {
     int version;
     size_t size;
-  } rows[] = {{1, 9 * WORD + 8}, {2, 10 * WORD + 8}, {3, 18 * WORD + 16}};
+  } rows[] = {{1, 9 * WORD + 8}, {2, 10 * WORD + 8}, {3, 19 * WORD + 8}};
   for (size_t i = 0; i < 3; i++) {
     mi_prof_stats_t stats;
     memset(&stats, 0xee, sizeof(stats));

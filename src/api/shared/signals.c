@@ -16,8 +16,13 @@ _Static_assert(MI_HAS_GUARDED != 0, "policy/variants.bzl gives this part to a va
 extern int __sigaction(int sig, const struct sigaction* action, struct sigaction* old);
 extern __sighandler_t ssignal(int sig, __sighandler_t handler) __attribute__((weak));
 
-mi_exported int sigaction(int sig, const struct sigaction* action, struct sigaction* old) {
+// What the functions here call of each other has names of their own, which nobody else can bind to something else.
+static int mi_signal_action(int sig, const struct sigaction* action, struct sigaction* old) {
   return _mi_prim_fault_action(sig, action, old) ? 0 : __sigaction(sig, action, old);
+}
+
+mi_exported int sigaction(int sig, const struct sigaction* action, struct sigaction* old) {
+  return mi_signal_action(sig, action, old);
 }
 
 // SIG_ERR: errno says why.
@@ -28,7 +33,7 @@ static __sighandler_t mi_signal_set(int sig, __sighandler_t handler, int flags, 
     errno = EINVAL;
     return SIG_ERR;
   }
-  return sigaction(sig, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+  return mi_signal_action(sig, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
 }
 
 // The C library's knows of siginterrupt, which nobody wants for the signals of faults.
@@ -42,12 +47,14 @@ mi_exported __sighandler_t signal(int sig, __sighandler_t handler) { return mi_s
 mi_exported __sighandler_t bsd_signal(int sig, __sighandler_t handler);
 mi_exported __sighandler_t bsd_signal(int sig, __sighandler_t handler) { return mi_signal(sig, handler); }
 
-mi_exported __sighandler_t sysv_signal(int sig, __sighandler_t handler) {
+static __sighandler_t mi_signal_once(int sig, __sighandler_t handler) {
   return mi_signal_set(sig, handler, (int)SA_RESETHAND | SA_NODEFER | SA_INTERRUPT, false);
 }
 
+mi_exported __sighandler_t sysv_signal(int sig, __sighandler_t handler) { return mi_signal_once(sig, handler); }
+
 // What signal means in programs for the X/Open system.
-mi_exported __sighandler_t __sysv_signal(int sig, __sighandler_t handler) { return sysv_signal(sig, handler); }
+mi_exported __sighandler_t __sysv_signal(int sig, __sighandler_t handler) { return mi_signal_once(sig, handler); }
 
 mi_exported int sigignore(int sig) { return mi_signal_set(sig, SIG_IGN, 0, false) == SIG_ERR ? -1 : 0; }
 
@@ -56,7 +63,7 @@ mi_exported __sighandler_t sigset(int sig, __sighandler_t disposition) {
   struct sigaction old;
   sigset_t own;
   sigset_t before;
-  if (sigemptyset(&own) != 0 || sigaddset(&own, sig) != 0 || sigaction(sig, NULL, &old) != 0 ||
+  if (sigemptyset(&own) != 0 || sigaddset(&own, sig) != 0 || mi_signal_action(sig, NULL, &old) != 0 ||
       (!holds && mi_signal_set(sig, disposition, 0, false) == SIG_ERR) ||
       sigprocmask(holds ? SIG_BLOCK : SIG_UNBLOCK, &own, &before) != 0) {
     return SIG_ERR;

@@ -177,9 +177,10 @@ static mi_fault_set_t mi_fault_mask(int sig, const struct sigaction* action, con
 }
 
 // The end by the signal, where the program has not asked for anything else. What the kernel found runs into it again and ends
-// there, so that a core dump has the registers of that place; what somebody sent is sent once more.
+// there, so that a core dump has the registers of that place; what comes without is sent once more.
 static void mi_fault_default(int sig, siginfo_t* info, const struct sigaction* action) {
-  const bool was_sent = info->si_code <= 0;
+  // No instruction is to blame for memory that breaks by itself.
+  const bool was_sent = info->si_code <= 0 || (sig == SIGBUS && info->si_code == BUS_MCEERR_AO);
   if (was_sent && action->sa_handler == SIG_IGN) {
     return;
   }
