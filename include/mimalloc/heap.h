@@ -79,6 +79,14 @@ mi_decl_export void mi_heap_collect(mi_heap_t* heap, bool force);
 // mi_heap_set_numa_affinity asks for the heap's memory to be near a NUMA node from now on; a negative one: anywhere.
 mi_decl_export void mi_heap_set_numa_affinity(mi_heap_t* heap, int numa_node);
 
+// mi_heap_guarded_set_sample_rate has one in sample_rate allocations of the heap (NULL: the main heap) guarded from now on, in
+// place of what the options say; 0: none. The choice follows from seed; 0: from the process's. For the calling thread it
+// takes effect at once, for others with their next call that finds no block in a list. No effect where the variant does not sample.
+mi_decl_export void mi_heap_guarded_set_sample_rate(mi_heap_t* heap, size_t sample_rate, size_t seed) mi_attr_noexcept;
+
+// mi_heap_guarded_set_size_bound has only allocations of the heap of min up to max bytes guarded, both included; likewise.
+mi_decl_export void mi_heap_guarded_set_size_bound(mi_heap_t* heap, size_t min, size_t max) mi_attr_noexcept;
+
 // mi_heap_set_debug_fill_preserve keeps the first `preserve` bytes (a multiple of 8 is made of it) of the heap's blocks from being filled when they are
 // freed, where the variant fills freed blocks (debug), but for the 8 bytes of the link. It holds for memory that the heap gets
 // from now on: call it before the first allocation. The strict variant zeroes freed blocks whatever this says.
@@ -268,6 +276,8 @@ mi_decl_export bool mi_abandoned_visit_blocks(mi_subproc_id_t subproc_id, int he
 #define mi_theap_zalloc_small(theap, size) mi_heap_zalloc_small(theap, size)
 #define mi_theap_malloc_aligned(theap, size, alignment) mi_heap_malloc_aligned(theap, size, alignment)
 #define mi_theap_realloc(theap, p, newsize) mi_heap_realloc(theap, p, newsize)
+#define mi_theap_guarded_set_sample_rate(theap, sample_rate, seed) mi_heap_guarded_set_sample_rate(theap, sample_rate, seed)
+#define mi_theap_guarded_set_size_bound(theap, min, max) mi_heap_guarded_set_size_bound(theap, min, max)
 #else
 
 // mi_heap_theap returns the calling thread's theap of a heap (NULL: the main heap); NULL when there is no memory for it.
@@ -354,6 +364,13 @@ mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_theap_alloc_new_n(mi_
 // mi_theap_alloc_new_nothrow is mi_new_nothrow in a theap.
 mi_decl_nodiscard mi_decl_export mi_decl_restrict void* mi_theap_alloc_new_nothrow(mi_theap_t* theap, size_t size)
     mi_attr_noexcept mi_attr_malloc mi_attr_alloc_size(2);
+
+// mi_theap_guarded_set_sample_rate is mi_heap_guarded_set_sample_rate for one thread's part of a heap, in place of what the
+// heap says.
+mi_decl_export void mi_theap_guarded_set_sample_rate(mi_theap_t* theap, size_t sample_rate, size_t seed) mi_attr_noexcept;
+
+// mi_theap_guarded_set_size_bound is mi_heap_guarded_set_size_bound for one thread's part of a heap, likewise.
+mi_decl_export void mi_theap_guarded_set_size_bound(mi_theap_t* theap, size_t min, size_t max) mi_attr_noexcept;
 
 #endif
 

@@ -29,6 +29,9 @@ def _suite(name, tests, tags):
         tags = [t for t in tags if t == "manual"],
     )
 
+# What is sampled by chance would make tests of all else uncertain.
+_UNSAMPLED = {"MIMALLOC_GUARDED_SAMPLE_RATE": "0"}
+
 def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts = [], linkopts = [], extra_deps = [], tags = [], size = "small", **kwargs):
     """A program that is linked with the internals of a variant, and not with its malloc.
 
@@ -54,6 +57,7 @@ def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts 
             size = size,
             srcs = srcs,
             copts = _copts(srcs) + copts + v.copts,
+            env = _UNSAMPLED,
             # A failed assertion of base is reported by sys, which the linker has passed by when it comes to base.
             linkopts = _linkopts(srcs) + ["-lpthread", "-Wl,-u,_mi_assert_fail"] + linkopts + v.linkopts,
             linkstatic = True,
@@ -94,6 +98,7 @@ def mi_api_test(name, srcs, variants = VARIANT_NAMES, copts = [], linkopts = [],
             size = size,
             srcs = srcs,
             copts = _copts(srcs) + copts,
+            env = _UNSAMPLED,
             linkopts = _linkopts(srcs) + linkopts,
             # A sanitizer brings a malloc of its own.
             tags = tags + ["no_sanitizer"],

@@ -38,6 +38,16 @@ static void* mi_alloc_with_offset(mi_theap_t* theap, size_t size, size_t align, 
   return (void*)address;
 }
 
+// A block of the class of so many bytes, if the fast path has one; else NULL.
+mi_inline void* mi_alloc_at_once(size_t rounded, bool zero) {
+  if (MI_HAS_PADDING || MI_HAS_QUARANTINE || !_mi_thread_is_direct(rounded)) {
+    return NULL;
+  }
+  mi_page_t* const page = _mi_tls.theap->direct[_mi_direct_entry(rounded)];
+  void* const p = _mi_page_try_pop_known(page, MI_FAMILY_ANY, MI_SMALL_GRANULE_SHIFT);
+  return mi_likely(p != NULL) ? _mi_block_hand_out(page, p, rounded, zero, page->free_is_zero) : NULL;
+}
+
 void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t offset, bool zero) {
   if (mi_unlikely(!_mi_is_power_of_two(align))) {
     return mi_fail(EINVAL);
@@ -61,7 +71,8 @@ void* _mi_alloc_aligned(mi_theap_t* theap, size_t size, size_t align, size_t off
   }
   const size_t rounded = _mi_align_up(MI_HAS_PADDING ? size + MI_BLOCK_EXTRA : _mi_max(size, 1), align);
   if (mi_likely(align <= MI_SLICE_SIZE && rounded <= MI_LARGE_BLOCK_MAX)) {
-    return MI_HAS_PADDING ? _mi_theap_alloc_in_room(theap, size, rounded, zero) : _mi_theap_alloc(theap, rounded, zero);
+    void* const p = theap == NULL ? mi_alloc_at_once(rounded, zero) : NULL;
+    return mi_likely(p != NULL) ? p : _mi_theap_alloc_in_room(theap, size, rounded, align, zero);
   }
   return _mi_theap_alloc_single(theap != NULL ? theap : _mi_theap_default(), size, align, zero);
 }

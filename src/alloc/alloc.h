@@ -85,8 +85,9 @@ mi_inline void* _mi_alloc_zero(size_t size) { return _mi_alloc_zero_as(size, MI_
 // Allocates from a theap of the calling thread; NULL: from its default theap.
 void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero);
 
-// The same from the class of blocks of `room` bytes, at least as many as a request of `size` bytes needs.
-void* _mi_theap_alloc_in_room(mi_theap_t* theap, size_t size, size_t room, bool zero);
+// The same from the class of blocks of `room` bytes, at least as many as a request of `size` bytes needs, which are multiples
+// of `align` by themselves.
+void* _mi_theap_alloc_in_room(mi_theap_t* theap, size_t size, size_t room, size_t align, bool zero);
 
 // The same for blocks whose bytes the profile does something to.
 mi_noinline void _mi_free_dressed(mi_page_t* page, mi_block_t* block);

@@ -107,15 +107,15 @@ void* _mi_theap_alloc(mi_theap_t* theap, size_t size, bool zero) {
   return _mi_theap_alloc_slow(theap, size, zero);
 }
 
-void* _mi_theap_alloc_in_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
-  theap = theap != NULL ? theap : _mi_theap_default();
-  if (room <= MI_LARGE_BLOCK_MAX && theap != NULL) {
-    void* const p = mi_theap_pop_queue(theap, size, room, zero);
+void* _mi_theap_alloc_in_room(mi_theap_t* theap, size_t size, size_t room, size_t align, bool zero) {
+  mi_theap_t* const armed = theap != NULL ? theap : _mi_thread_theap();
+  if (armed != NULL) {
+    void* const p = mi_theap_pop_queue(armed, size, room, zero);
     if (mi_likely(p != NULL)) {
       return p;
     }
   }
-  return _mi_theap_alloc_room(theap, size, room, zero);
+  return _mi_theap_alloc_room(theap != NULL ? theap : _mi_theap_default(), size, room, align, zero);
 }
 
 size_t _mi_good_size(size_t size) {

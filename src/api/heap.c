@@ -3,6 +3,7 @@
 // Called by: programs.
 // Invariants: each form finds the calling thread's theap of the heap and is then what it is without a heap.
 #include "src/api/api.h"
+#include "src/heap/sample.h"
 #include "src/heap/query.h"
 #include "src/heap/subproc.h"
 
@@ -75,6 +76,14 @@ void mi_heap_set_debug_fill_preserve(mi_heap_t* heap, size_t preserve) {
   if (heap != NULL) {
     mi_atomic_store_relaxed(&heap->fill_preserve, (uint32_t)_mi_align_up(_mi_min(preserve, MI_LARGE_BLOCK_MAX), 8));
   }
+}
+
+void mi_heap_guarded_set_sample_rate(mi_heap_t* heap, size_t sample_rate, size_t seed) {
+  _mi_sample_set_heap_rate(heap != NULL ? heap : _mi_subproc_current(), sample_rate, seed);
+}
+
+void mi_heap_guarded_set_size_bound(mi_heap_t* heap, size_t min, size_t max) {
+  _mi_sample_set_heap_bounds(heap != NULL ? heap : _mi_subproc_current(), min, max);
 }
 
 // Questions

@@ -3,6 +3,7 @@
 // Called by: programs.
 // Invariants: what a call works with is a theap of the calling thread whose heap exists, whatever it was given.
 #include "src/api/api.h"
+#include "src/heap/sample.h"
 #include "src/sys/log.h"
 
 // Another thread's theap stands for ours of the same heap. One without a heap is not to be used any more.
@@ -58,6 +59,20 @@ void mi_theap_quiescent_abandon(mi_theap_t* theap) {
   if (mine != NULL) {
     _mi_quarantine_flush(mine);
     _mi_theap_abandon(mine);
+  }
+}
+
+void mi_theap_guarded_set_sample_rate(mi_theap_t* theap, size_t sample_rate, size_t seed) {
+  mi_theap_t* const mine = mi_theap_mine(theap);
+  if (mine != NULL) {
+    _mi_sample_set_theap_rate(mine, sample_rate, seed);
+  }
+}
+
+void mi_theap_guarded_set_size_bound(mi_theap_t* theap, size_t min, size_t max) {
+  mi_theap_t* const mine = mi_theap_mine(theap);
+  if (mine != NULL) {
+    _mi_sample_set_theap_bounds(mine, min, max);
   }
 }
 

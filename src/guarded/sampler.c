@@ -46,13 +46,10 @@ uint64_t _mi_sampler_exponential(mi_sampler_t* sampler) {
   return (mi_minus_log2(_mi_sampler_next(sampler) | 1) * 45426 + 32768) >> MI_LOG_BITS;
 }
 
-uint32_t _mi_sampler_gap(mi_sampler_t* sampler, uint32_t rate, bool fixed) {
+uint32_t _mi_sampler_gap(mi_sampler_t* sampler, uint32_t rate) {
   enum { MI_SAMPLER_EXACT_MAX = 1 << 16 };
   if (rate <= 1) {
     return rate == 0 ? MI_SAMPLER_NEVER : 0;
-  }
-  if (fixed) {
-    return rate < MI_SAMPLER_NEVER ? rate - 1 : MI_SAMPLER_NEVER;
   }
   // A gap of at least k has probability (1 - 1/rate)^k. That is what is left of an exponential number when it is cut, if its
   // mean is -1 / ln(1 - 1/rate), which is rate - 1/2 - 1/(12 rate) - 1/(24 rate²) - …

@@ -24,7 +24,7 @@ uint64_t _mi_sampler_next(mi_sampler_t* sampler);
 enum { MI_SAMPLER_ONE = 1 << 16 };
 uint64_t _mi_sampler_exponential(mi_sampler_t* sampler);
 
-// How many allocations go before the next sampled one when one in `rate` is sampled. `fixed`: rate - 1. Else every
-// allocation has the same chance, whatever came before; so nobody can foresee the next one, and a countdown may be begun
-// or dropped at any moment. Never, for a rate of 0.
-uint32_t _mi_sampler_gap(mi_sampler_t* sampler, uint32_t rate, bool fixed);
+// How many allocations go before the next sampled one when one in `rate` is sampled: every allocation has the same
+// chance, whatever came before. So nobody can foresee the next one, and a countdown may be begun or dropped at any moment.
+// Never, for a rate of 0.
+uint32_t _mi_sampler_gap(mi_sampler_t* sampler, uint32_t rate);

@@ -333,22 +333,14 @@ typedef struct mi_request_s {
   bool single;  // a page by itself, whatever the size
   bool zero;
   uint8_t origin;  // of a block of a class
-  bool divides;    // the caller counts on it that a block of a class is at a multiple of what divides its room
 } mi_request_t;
-
-// What that is, of a power of two up to a slice.
-static size_t mi_request_align(const mi_request_t* request) {
-  const size_t divisor = request->room & (~request->room + 1);
-  return !request->divides || request->room > MI_LARGE_BLOCK_MAX ? request->align
-                                                                 : _mi_max(request->align, _mi_min(divisor, MI_SLICE_SIZE));
-}
 
 // Looks whether the allocation is sampled. NULL: it is an ordinary one.
 static mi_cold void* mi_theap_try_sampled(mi_theap_t* theap, const mi_request_t* request, unsigned bin) {
   const unsigned sampled = _mi_sample_now(theap, bin);
   void* p = NULL;
   if ((sampled & MI_SAMPLE_GUARD) != 0) {
-    p = _mi_guarded_alloc(theap, request->size, mi_request_align(request), request->zero);
+    p = _mi_guarded_alloc(theap, request->size, request->align, request->zero);
   }
   if ((sampled & MI_SAMPLE_AGAIN) == 0 && (p != NULL || bin == MI_BIN_SINGLE)) {
     _mi_sample_pass(theap, bin);
@@ -450,31 +442,31 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
   return p != NULL ? p : mi_out_of_memory(size);
 }
 
-mi_inline void* mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero, uint8_t origin, bool divides) {
+mi_inline void* mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, size_t align, bool zero, uint8_t origin) {
   if (MI_HAS_ZERO_SIZE && size == 0 && room == MI_BLOCK_EXTRA) {
     void* const p = _mi_zero_size_alloc(theap, 1, 0);
     if (p != NULL) {
       return p;
     }
   }
-  const mi_request_t request = {size, room, MI_BLOCK_ALIGN, false, zero, origin, divides};
+  const mi_request_t request = {size, room, align, false, zero, origin};
   return mi_theap_alloc_any(theap, &request);
 }
 
 void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
-  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero, MI_FAMILY_ANY, !MI_HAS_PADDING);
+  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, MI_BLOCK_ALIGN, zero, MI_FAMILY_ANY);
 }
 
 void* _mi_theap_alloc_slow_as(mi_theap_t* theap, size_t size, bool zero, uint8_t origin) {
-  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, zero, origin, !MI_HAS_PADDING);
+  return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, MI_BLOCK_ALIGN, zero, origin);
 }
 
-void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero) {
-  return mi_theap_alloc_room(theap, size, room, zero, MI_FAMILY_ANY, true);
+void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, size_t align, bool zero) {
+  return mi_theap_alloc_room(theap, size, room, align, zero, MI_FAMILY_ANY);
 }
 
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero) {
-  const mi_request_t request = {_mi_max(size, MI_HAS_PADDING ? 0 : 1), size, align, true, zero, MI_FAMILY_ANY, false};
+  const mi_request_t request = {_mi_max(size, MI_HAS_PADDING ? 0 : 1), size, align, true, zero, MI_FAMILY_ANY};
   return mi_theap_alloc_any(theap, &request);
 }
 

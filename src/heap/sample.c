@@ -1,8 +1,8 @@
 // Owns: the countdowns of theaps, the counting of lists against them, and the settings that they follow.
 // May include: base, sys, guarded, heap.
 // Called by: through sample.h.
-// Invariants: a countdown is drawn when it is first needed, and again when it has come to its end, in the order of the
-// program's allocations; so a seed gives the same samples whatever the lengths of lists and the places of blocks.
+// Invariants: the n-th countdown of a class depends on the seed, the thread, the class and n alone; so a seed gives the same
+// samples whatever the lengths of lists and the places of blocks.
 #include "src/heap/sample.h"
 
 #include <string.h>
@@ -36,16 +36,21 @@ size_t _mi_sample_seed(void) {
 
 // Countdowns
 
-static uint32_t mi_sample_draw(mi_theap_t* theap, unsigned kind) {
+static uint32_t mi_sample_draw(mi_theap_t* theap, unsigned kind, unsigned bin) {
   mi_sampling_t* const sampling = &theap->sampling;
-  return kind == 0 ? _mi_sampler_gap(&sampling->numbers, sampling->rate, sampling->fixed) : MI_SAMPLER_NEVER;
+  if (kind != 0) {
+    return MI_SAMPLER_NEVER;
+  }
+  mi_sampler_t numbers;
+  _mi_sampler_begin(&numbers, sampling->stream, ((uint64_t)bin << 32) | sampling->drawn[bin]++);
+  return _mi_sampler_gap(&numbers, sampling->rate);
 }
 
 // How many allocations go before the next sampled one of a kind, and one more.
 static uint32_t* mi_sample_left(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KINDS][MI_BIN_COUNT], unsigned kind, unsigned bin) {
   uint32_t* const left = &table[kind][bin];
   if (mi_unlikely(*left == 0)) {
-    *left = mi_sample_draw(theap, kind) + 1;
+    *left = mi_sample_draw(theap, kind, bin) + 1;
   }
   return left;
 }
@@ -77,7 +82,7 @@ static unsigned mi_sample_ended(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KIND
       uint32_t* const left = mi_sample_left(theap, table, kind, bin);
       if (*left == 1) {
         ended |= 1U << kind;
-        *left = mi_sample_draw(theap, kind) + 1 + before;
+        *left = mi_sample_draw(theap, kind, bin) + 1 + before;
       }
     }
   }
@@ -183,9 +188,11 @@ static void mi_sample_restart(mi_theap_t* theap, uint32_t rate, size_t seed, uin
   sampling->kinds = (sampling->kinds & ~(unsigned)MI_SAMPLE_GUARD) | (rate > 0 ? MI_SAMPLE_GUARD : 0);
   memset(sampling->left[0], 0, sizeof(sampling->left[0]));
   memset(sampling->takes[0], 0, sizeof(sampling->takes[0]));
+  memset(sampling->drawn, 0, sizeof(sampling->drawn));
   // Threads have their numbers in the order in which they began.
   const uint64_t stream = ((uint64_t)mi_atomic_load_relaxed(&theap->heap_id) << 32) ^ (theap->tid / MI_TID_STEP) ^ ((uint64_t)forks << 48);
   _mi_sampler_begin(&sampling->numbers, seed, stream);
+  sampling->stream = _mi_sampler_next(&sampling->numbers);
   _mi_quarantine_grant_all(theap, true);
   for (unsigned bin = MI_BIN_FIRST; sampling->kinds != 0 && bin <= MI_BIN_LAST; bin++) {
     _mi_sample_follow_slow(theap, bin);

@@ -57,12 +57,13 @@ typedef struct mi_sampling_s {
   uint32_t generation;  // of the settings that it is up to date with
   uint32_t forks;       // of those the numbers are drawn anew for
   uint32_t rate;
-  bool fixed;  // each rate-th; else by chance
   size_t seed;
   size_t min;
   size_t max;
   mi_guarded_settings_t own;
-  mi_sampler_t numbers;
+  mi_sampler_t numbers;          // for what is not a countdown
+  uint64_t stream;               // of the countdowns' numbers
+  uint32_t drawn[MI_BIN_COUNT];  // countdowns, of each class: a number depends on nothing else
   // How many allocations of a class go before the next sampled one, and one more; 0: not drawn yet. `takes`: how many blocks
   // serve again from the class's quarantine.
   uint32_t left[MI_SAMPLE_KINDS][MI_BIN_COUNT];
@@ -213,8 +214,9 @@ void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero);
 // On behalf of a call of a family. A block by itself is not noted to be of it.
 void* _mi_theap_alloc_slow_as(mi_theap_t* theap, size_t size, bool zero, uint8_t origin);
 
-// The same from the class of blocks of `room` bytes, at least as many as a request of `size` bytes needs.
-void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, bool zero);
+// The same from the class of blocks of `room` bytes, at least as many as a request of `size` bytes needs, which are multiples
+// of `align` by themselves.
+void* _mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room, size_t align, bool zero);
 
 // Allocates a block that is a page by itself, whatever its size, at a multiple of `align`.
 void* _mi_theap_alloc_single(mi_theap_t* theap, size_t size, size_t align, bool zero);

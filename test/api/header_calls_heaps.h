@@ -17,6 +17,8 @@ MI_TEST(heap_life) {
     use(p, 100, 1);
     MI_CHECK(mi_heap_of(p) == heaps[i]);
     mi_heap_set_numa_affinity(heaps[i], 0);
+    mi_heap_guarded_set_sample_rate(heaps[i], 10, 1);
+    mi_heap_guarded_set_size_bound(heaps[i], 0, 1000);
     mi_heap_set_debug_fill_preserve(heaps[i], 32);
     mi_heap_destroy(heaps[i]);
     // One that may not be destroyed was deleted.
@@ -93,6 +95,8 @@ MI_TEST(theaps) {
   mi_theap_t* const main_theap = mi_heap_theap(NULL);
   MI_CHECK(theap != NULL && theap == mi_heap_theap(heap) && main_theap == mi_theap_get_default() && main_theap == mi_heap_theap(mi_heap_main()));
   void* p;
+  mi_theap_guarded_set_sample_rate(theap, 0, 0);
+  mi_theap_guarded_set_size_bound(theap, 1, 1000);
   use(p = mi_theap_malloc(theap, 100), 100, 1);
   MI_CHECK(mi_heap_of(p) == heap);
   p = mi_theap_realloc(theap, p, 9000);

@@ -42,6 +42,8 @@ MI_TEST(theaps_v2) {
   MI_CHECK_PTR_EQ(mi_heap_get_default(), h);
   void* p = mi_malloc(10);
   MI_CHECK(mi_heap_contains_block(h, p));
+  mi_theap_guarded_set_sample_rate(h, 0, 0);
+  mi_theap_guarded_set_size_bound(h, 1, 1000);
   use(p = mi_theap_realloc(h, p, 1000), 1000, 1);
   use(mi_theap_malloc(h, 10), 10, 1);
   use_zero(mi_theap_zalloc(h, 10), 10);

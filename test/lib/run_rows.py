@@ -45,7 +45,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-OURS = ["release", "secure", "strict", "debug"]
+OURS = ["release", "guarded", "secure", "strict", "debug"]
 GROUPS = {"ours": OURS, "hard": ["secure", "strict", "debug"], "sampled": ["secure", "strict", "debug", "guarded"], "all": OURS + ["glibc", "mimalloc2"]}
 WORD = {"release": "mimalloc", "secure": "mimalloc-secure", "strict": "mimalloc-strict", "debug": "mimalloc-debug", "guarded": "mimalloc-guarded", "mimalloc2": "mimalloc", "glibc": "glibc"}
 
@@ -240,6 +240,8 @@ def run(args, row):
             env["LD_PRELOAD"] = library
         # The debug variant says by default when there is no memory, which is what many rows are about.
         env["MIMALLOC_SHOW_ERRORS"] = "0"
+        if args.variant in OURS:
+            env["MIMALLOC_GUARDED_SAMPLE_RATE"] = args.sampled
         env.update(row.env)
         timeout = float(row.how.get("timeout", 30)) * args.slow
         with Settings(row, args.system):
@@ -382,6 +384,7 @@ def main():
     parser.add_argument("--cxx", default="g++")
     parser.add_argument("--only", action="append", help="run rows whose name has this text")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--sampled", metavar="N", default="0", help="guard one in N allocations where the row does not say how many; 0 none, so that rows are certain")
     parser.add_argument("--slow", type=float, default=1.0, help="factor on every timeout")
     parser.add_argument("--system", action="store_true", default=os.environ.get("MI_TEST_SYSTEM") == "1", help="allow rows that change system settings")
     parser.add_argument("--no-skips", action="store_true", help="a row that cannot be run is a failure")
