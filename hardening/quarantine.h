@@ -18,13 +18,13 @@ enum {
 };
 
 typedef struct mi_quarantine_s {
-  int32_t ready;   // entries of the queue that may be taken; below 0 as long as it is too short for any
-  uint32_t drawn;  // of `draws`, not used yet
-  uint32_t head;   // the slot of the queue where the next goes
-  uint32_t tail;   // the one of its oldest entry
-  uint32_t half;   // slots of the random part, which come first: 0 or a power of two
-  uint32_t slots;  // of both parts
-  int32_t limit;   // so many may be ready
+  int32_t ready;    // entries of the queue that may be taken; below 0 as long as it is too short for any
+  uint32_t drawn;   // of `draws`, not used yet
+  uint32_t head;    // the slot of the queue where the next goes
+  uint32_t tail;    // the one of its oldest entry
+  uint32_t half;    // slots of the random part, which come first: 0 or a power of two
+  uint32_t slots;   // of both parts
+  int32_t limit;    // so many may be ready
   int64_t left;     // so many blocks may serve again before the next is to be sampled; below 0: that one is due
   int64_t granted;  // what `left` was when it was last set
   uint64_t again;   // blocks that served again before that and are not counted elsewhere yet
