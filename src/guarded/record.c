@@ -183,7 +183,7 @@ mi_guarded_record_t* _mi_guarded_note_alloc(void* slot, size_t slot_size, void* 
       .request = request,
       .seed = seed,
       .state = MI_GUARDED_LIVE,
-      .alloc_thread = _mi_prim_os_thread_id(),
+      .alloc_thread = _mi_prim_os_thread_id_at_hand(),
   };
   record.alloc_count = mi_guarded_note_calls(__builtin_frame_address(0), record.alloc_calls);
   mi_guarded_write(node, &record);
@@ -200,7 +200,7 @@ void _mi_guarded_note_free(void* p) {
     return;
   }
   record.state = MI_GUARDED_FREED;
-  record.free_thread = _mi_prim_os_thread_id();
+  record.free_thread = _mi_prim_os_thread_id_at_hand();
   record.free_count = mi_guarded_note_calls(__builtin_frame_address(0), record.free_calls);
   mi_guarded_write(node, &record);
 }

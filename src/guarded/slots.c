@@ -19,6 +19,8 @@ enum {
   // Where guards are mappings of their own, slots of more slices cost too many.
   MI_SLOT_MAPPINGS_MAX = 32,
   MI_SLOTS_LEAVING_MAX = 16,
+  // All slots, used or not, take this share of the addresses that the process may have.
+  MI_SLOTS_ADDRESS_SHARE = 4,
   // Mappings of blocks that have one of their own, and their bytes together.
   MI_SLOTS_OS_MAX = 8,
 };
@@ -72,6 +74,14 @@ static bool mi_slots_are_many(size_t of_4) {
       mi_slots.held_slices >= mi_slots_share(MI_SLOTS_HELD_SLICES) / 4 * of_4;
 }
 
+// The slices of all slots. Relaxed: a few more or less are all that a race makes of it.
+static _Atomic(size_t) mi_slots_slices;
+
+static bool mi_slots_have_room(size_t slices) {
+  const size_t space = _mi_min(_mi_os_config.address_space_limit, (size_t)1 << (_mi_min(_mi_os_config.address_bits, MI_INTPTR_SIZE * 8 - 1)));
+  return mi_atomic_load_relaxed(&mi_slots_slices) + slices <= space / MI_SLICE_SIZE / MI_SLOTS_ADDRESS_SHARE;
+}
+
 static mi_slot_t mi_slots_remove(size_t i) {
   const mi_slot_t slot = mi_slots.held[i];
   mi_slots.held[i] = mi_slots.held[--mi_slots.held_count];
@@ -110,6 +120,9 @@ static bool mi_slot_seal(const mi_run_t* run) {
 // Claims more than one where they are small, and keeps the others for later.
 static bool mi_slot_make(const mi_arena_source_t* source, size_t slices, size_t lead, size_t align, mi_run_t* run) {
   const size_t count = slices == 1 && align == MI_SLICE_SIZE && source->only == NULL && !_mi_arenas_are_limited() ? MI_SLOTS_FRESH : 1;
+  if (!mi_slots_have_room(slices * count)) {
+    return false;
+  }
   if (!_mi_arena_claim_from(source, slices * count, lead, align, true, run) &&
       (count == 1 || !_mi_arena_claim_from(source, slices, lead, align, true, run))) {
     return false;
@@ -119,6 +132,7 @@ static bool mi_slot_make(const mi_arena_source_t* source, size_t slices, size_t 
     return false;
   }
   const size_t extra = run->slices - slices;
+  (void)mi_atomic_add_relaxed(&mi_slots_slices, run->slices);
   size_t kept = 0;
   _mi_lock_acquire(&mi_slots.lock);
   for (; kept < extra && mi_slots.fresh_count < MI_SLOTS_FRESH; kept++) {
@@ -128,6 +142,7 @@ static bool mi_slot_make(const mi_arena_source_t* source, size_t slices, size_t 
   _mi_lock_release(&mi_slots.lock);
   run->is_zero = mi_slot_is_zero(run->arena);
   if (kept < extra) {
+    mi_atomic_sub_relaxed(&mi_slots_slices, extra - kept);
     _mi_arena_release(run->arena, run->index + slices + kept, extra - kept, run->is_zero);
   }
   run->slices = slices;
@@ -178,6 +193,7 @@ bool _mi_slot_close(const mi_run_t* slot, size_t first, size_t end) {
 
 // The guards stay until somebody's blocks come to lie there, unless they cost mappings.
 static void mi_slot_release(const mi_slot_t* slot, bool closed) {
+  mi_atomic_sub_relaxed(&mi_slots_slices, slot->slices);
   _mi_guarded_forget(mi_slot_start(slot));
   if (_mi_guard_are_mappings()) {
     (void)_mi_arena_unguard_run(slot->arena, slot->index, slot->slices);
@@ -280,6 +296,7 @@ void _mi_slots_forget(void) {
   mi_slots.held_count = 0;
   mi_slots.held_slices = 0;
   mi_slots.fresh_count = 0;
+  mi_atomic_store_relaxed(&mi_slots_slices, 0);
 }
 
 void _mi_slots_fork_prepare(void) { _mi_lock_acquire(&mi_slots.lock); }

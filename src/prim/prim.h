@@ -243,6 +243,10 @@ void _mi_prim_process_info(mi_prim_process_info_t* info);
 // system call, and another number follows in a forked child.
 uintptr_t _mi_prim_os_thread_id(void);
 
+// _mi_prim_os_thread_id_at_hand is the same without a system call, where the C library knows it; in a sandbox that forbids the
+// call a thread may always ask.
+uintptr_t _mi_prim_os_thread_id_at_hand(void);
+
 // _mi_prim_wait sleeps as long as *word is `expected` and nobody wakes it. Returns for other reasons too, with or without an
 // error (EAGAIN, EINTR): look at the word and wait again. Full barrier when it sleeps; the word's own accesses order the rest.
 int _mi_prim_wait(_Atomic(uint32_t)* word, uint32_t expected);
