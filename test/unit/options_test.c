@@ -242,8 +242,8 @@ MI_TEST(environment) {
       {{"MIMALLOC_ABANDONED_PAGE_RESET=1"}, "^option 'deprecated_abandoned_page_purge': 1 ", NULL},
       {{"MIMALLOC_ABANDONED_PAGE_PURGE=1", "MIMALLOC_ABANDONED_PAGE_RESET=0"}, "^option 'deprecated_abandoned_page_purge': 1 ", "PAGE_RESET"},
       {{"MIMALLOC_MINIMAL_PURGE_SIZE=64K"}, "^option 'arena_purge_min_size': 64 KiB \\(environment\\)$", NULL},
-      {{"MIMALLOC_GUARDED_SAMPLE_RATE=100"}, "warning: environment variable MIMALLOC_GUARDED_SAMPLE_RATE has no effect yet$", NULL},
-      {{"MIMALLOC_GUARDED_PRECISE=1"}, "warning: environment variable MIMALLOC_GUARDED_PRECISE has no effect yet$", "old name"},
+      {{"MIMALLOC_GUARDED_SAMPLE_RATE=100"}, "^option 'guarded_sample_rate': 100 \\(environment\\)$", ": warning: "},
+      {{"MIMALLOC_GUARDED_PRECISE=1"}, "warning: environment variable MIMALLOC_GUARDED_PRECISE is an old name of the option unsafe_guarded_precise$", NULL},
       {{"MIMALLOC_PROF=0"}, "^option 'prof': 0 \\(environment, no effect\\)$", ": warning: "},
   };
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
