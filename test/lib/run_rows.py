@@ -383,6 +383,7 @@ def main():
     parser.add_argument("--cc", default="gcc")
     parser.add_argument("--cxx", default="g++")
     parser.add_argument("--only", action="append", help="run rows whose name has this text")
+    parser.add_argument("--except", dest="left_out", metavar="REGEX", help="leave rows out whose name begins so")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sampled", metavar="N", default="0", help="guard one in N allocations where the row does not say how many; 0 none, so that rows are certain")
     parser.add_argument("--slow", type=float, default=1.0, help="factor on every timeout")
@@ -398,6 +399,8 @@ def main():
     rows = read_rows(args.rows)
     if args.only:
         rows = [r for r in rows if any(o in r.name for o in args.only)]
+    if args.left_out:
+        rows = [r for r in rows if not re.match(args.left_out, r.name)]
     if args.build:
         compile_all(args, rows)
     rows = [r for r in rows if (args.rows_of or args.variant) in r.variants]
