@@ -50,7 +50,7 @@ VARIANTS = [
     _variant("mimalloc_only_zero_on_free", "only_zero_on_free", "mimalloc-only-zero-on-free", "only_zero_on_free", shipped = False),
     _variant("mimalloc_only_fill", "only_fill", "mimalloc-only-fill", "only_fill", shipped = False),
     _variant("mimalloc_only_quarantine", "only_quarantine", "mimalloc-only-quarantine", "only_quarantine", shipped = False),
-    _variant("mimalloc_only_guarded", "only_guarded", "mimalloc-only-guarded", "only_guarded", shipped = False),
+    _variant("mimalloc_only_guarded", "only_guarded", "mimalloc-only-guarded", "only_guarded", shipped = False, parts = ["signals"]),
     _variant("mimalloc_only_zero_size", "only_zero_size", "mimalloc-only-zero-size", "only_zero_size", shipped = False),
 ]
 

@@ -142,7 +142,8 @@ static void mi_crash_test_handler(int sig, siginfo_t* info, void* context) {
 static void mi_crash_test_handled(void* arg) {
   (void)arg;
   const struct sigaction action = {.sa_sigaction = &mi_crash_test_handler, .sa_flags = SA_SIGINFO};
-  MI_REQUIRE(sigaction(SIGSEGV, &action, NULL) == 0);
+  // Where this process samples by itself, the handler of faults is there already, and in a static program this has to be said to it.
+  MI_REQUIRE(_mi_prim_fault_action(SIGSEGV, &action, NULL) || sigaction(SIGSEGV, &action, NULL) == 0);
   mi_crash_test_start();
   mi_crash_test_shared = mi_crash_test_slot(REQUEST, false);
   mi_crash_test_access(mi_crash_test_shared.block + REQUEST, true);
