@@ -39,7 +39,9 @@ static mi_run_t mi_guarded_slot(const mi_page_t* page) {
 
 // What is accessible of the slot: the OS pages of the block, offsets in it.
 static size_t mi_guarded_first(const mi_page_t* page) {
-  return _mi_align_down((size_t)(page->single_start - page->start), _mi_os_page_size());
+  // An address with an offset says nothing of where the block begins: behind the first guard, or further on.
+  const size_t os_page = _mi_os_page_size();
+  return page->has_interior ? os_page : _mi_align_down((size_t)(page->single_start - page->start), os_page);
 }
 
 static size_t mi_guarded_end(const mi_page_t* page) { return _mi_align_up(page->block_size, _mi_os_page_size()); }
