@@ -3,10 +3,11 @@
 // Called by: heap.
 // Invariants: a place is put in the stock when its live bits say that it is free, and a free block becomes live only by being
 // taken from there. So a place stands there at most once and stays free until then. The live bits alone say which blocks are
-// free; what the owner freed last is noted beside, so that most refills need no search. What a program writes to a free block is
-// read by nobody.
+// free; what the owner freed last is noted beside, so that most refills need no search. A free block holds a mark in its first
+// word, which is compared when the block is handed out: a write after the free is seen, and leads nowhere.
 #pragma once
 
+#include "hardening/free-list.h"
 #include "hardening/live-bits.h"
 #include "hardening/shuffle.h"
 
@@ -41,6 +42,9 @@ mi_inline uint32_t _mi_hard_stock_add_all(uint16_t* stock, uint32_t count, uint3
   }
   return count;
 }
+
+// What a free block at address `at` holds in its first word: two of a page do not tell that of a third.
+mi_inline uintptr_t _mi_hard_stock_mark(uintptr_t at, const mi_link_key_t* key) { return (at ^ key->link) * key->factor; }
 
 // Notes a place that was freed, under a number that is one less each time. The last MI_STOCK_MAX of them are known; earlier ones
 // are left for a search.

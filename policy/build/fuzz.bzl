@@ -9,7 +9,7 @@ load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//policy:variants.bzl", "variant")
 load("//policy/build:test.bzl", "mi_unit_test")
 
-_LAYERS = ["base", "prim", "sys", "region", "heap", "alloc", "api"]
+_LAYERS = ["base", "prim", "sys", "region", "guarded", "profile", "heap", "alloc", "api"]
 
 _ALLOCATOR = ["//src/%s:%s_sources" % (layer, layer) for layer in _LAYERS] + [
     "//hardening:hardening_sources",
@@ -173,7 +173,7 @@ def mi_fuzz_target(name, variants, lib, dictionary = None, steady = False, sanit
         srcs = sources + ["lib/replay.c"],
         args = ["--runs", "100"] + ["fuzz/%s/%s" % (f, name) for f in ["corpus", "crashes"] if native.glob(["%s/%s/**" % (f, name)])],
         data = inputs,
-        deps = ["alloc", "api", "base", "hardening", "heap", "prim", "region", "sys"],
+        deps = ["alloc", "api", "base", "guarded", "hardening", "heap", "prim", "profile", "region", "sys"],
         linkopts = ["-Wl,--wrap=" + w for w in _WRAPS] if steady else [],
         variants = variants,
     )

@@ -34,8 +34,7 @@ mi_inline void* _mi_block_hand_out(mi_page_t* page, void* block, size_t request,
     return _mi_block_prepare(page, block, request, zero, is_fresh);
   }
   if (zero) {
-    __builtin_memset(block, 0, !is_fresh ? page->block_size : MI_HAS_OUTLINE_LISTS ? 0
-                                                                                   : sizeof(mi_block_t));
+    __builtin_memset(block, 0, is_fresh ? sizeof(mi_block_t) : page->block_size);
   }
   return block;
 }
@@ -72,7 +71,7 @@ void _mi_block_prepare_fresh(uint8_t* start, size_t size, bool* is_zero);
 // Puts a block that was taken back in the list of the page, which the caller owns.
 mi_inline void _mi_block_push_at(mi_page_t* page, mi_block_t* block, uint64_t index) {
   if (MI_HAS_OUTLINE_LISTS) {
-    _mi_page_note_freed(page, index);
+    _mi_page_note_freed(page, block, index);
   } else {
     _mi_block_set_next(page, block, page->local_free);
     page->local_free = block;

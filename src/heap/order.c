@@ -132,6 +132,9 @@ static uint32_t mi_page_place_of(const mi_page_t* page, uint32_t number) {
 
 // Adds blocks that were just listed to `count` in stock.
 static uint32_t mi_page_stock_up(mi_page_t* page, uint32_t count, uint32_t first, uint32_t end) {
+  for (uint32_t number = first; number < end; number++) {
+    _mi_block_set_mark(page, (mi_block_t*)(void*)(page->start + number * page->block_size));
+  }
   return _mi_hard_stock_add_all(_mi_page_stock(page), count, mi_page_place_of(page, first), mi_page_place_of(page, end),
                                 mi_page_place_of(page, 1));
 }

@@ -45,7 +45,7 @@ static uint32_t mi_page_take_checked(mi_page_t* page, mi_block_t* block, uint32_
     }
     mi_block_t* const next = _mi_block_remote_next(page, block);
     if (MI_HAS_OUTLINE_LISTS) {
-      _mi_page_note_freed(page, _mi_page_live_index(page, block));
+      _mi_page_note_freed(page, block, _mi_page_live_index(page, block));
     } else {
       _mi_block_set_next(page, block, page->free);
       page->free = block;
@@ -189,11 +189,20 @@ void _mi_page_hold_back(mi_page_t* page, uint32_t keep) {
   page->listed = (uint16_t)(page->listed - (length - keep));
 }
 
+static mi_cold void mi_page_report_written(const mi_page_t* page, const mi_block_t* block) {
+  _mi_report(MI_VIOLATION_free_list_corruption, "block %p of %zu bytes was written to while it was free (page %p, class %u)",
+             (const void*)block, page->block_size, (void*)page->start, page->bin);
+}
+
 void _mi_page_check_free(mi_page_t* page) {
   if (MI_HAS_OUTLINE_LISTS) {
     const uint64_t index = page->stocked == 0 ? 0 : _mi_page_stock(page)[page->stocked - 1];
+    mi_block_t* const block = (mi_block_t*)(void*)(page->start + (index << page->granule_shift));
     if (mi_unlikely(page->stocked != 0 && !_mi_hard_live_is_free(page->live, index))) {
-      _mi_page_report_corrupt(page, page->start + (index << page->granule_shift));
+      _mi_page_report_corrupt(page, block);
+    } else if (mi_unlikely(page->stocked != 0 && !_mi_block_is_marked(page, block))) {
+      mi_page_report_written(page, block);
+      _mi_block_set_mark(page, block);
     }
     return;
   }
@@ -203,9 +212,13 @@ void _mi_page_check_free(mi_page_t* page) {
 }
 
 void* _mi_page_pop_as(mi_page_t* page, uint8_t origin) {
-  void* const p = _mi_page_try_pop_as(page, origin);
-  if (mi_unlikely(p == NULL)) {
+  void* p;
+  while (mi_unlikely((p = _mi_page_try_pop_as(page, origin)) == NULL)) {
     _mi_page_check_free(page);
+    // A block that was written to has been put right.
+    if (!MI_HAS_OUTLINE_LISTS || !_mi_page_is_ready(page)) {
+      return NULL;
+    }
   }
   return p;
 }
@@ -235,11 +248,27 @@ static mi_block_t* mi_page_rekey_list(mi_page_t* page, mi_block_t* head, const m
   return head;
 }
 
+// Marks the free blocks with a new key. Those that others freed and nobody has collected are marked when somebody does.
+static void mi_page_mark_anew(mi_page_t* page) {
+  const mi_link_key_t old = page->key;
+  mi_page_draw_key(page, &page->theap->random);
+  for (uint32_t number = 0; number < page->reserved; number++) {
+    mi_block_t* const block = (mi_block_t*)(void*)(page->start + number * page->block_size);
+    if (_mi_page_may_be_free(page, block)) {
+      if (mi_unlikely(block->link != _mi_hard_stock_mark((uintptr_t)block, &old))) {
+        mi_page_report_written(page, block);
+      }
+      _mi_block_set_mark(page, block);
+    }
+  }
+}
+
 void _mi_page_rekey(mi_page_t* page) {
   if (!(MI_HAS_ENCODED_LISTS | MI_HAS_OUTLINE_LISTS) || mi_likely(page->key_generation == _mi_random_generation())) {
     return;
   }
   if (MI_HAS_OUTLINE_LISTS) {
+    mi_page_mark_anew(page);
     _mi_page_order_anew(page);
     return;
   }
@@ -342,9 +371,9 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
     const uint64_t b = _mi_random_next(&theap->random);
     page->remote_key = _mi_hard_link_key(a, b, _mi_random_next(&theap->random));
     page->remote_inverse = _mi_hard_link_inverse(page->remote_key.factor);
-    if (!MI_HAS_OUTLINE_LISTS) {
-      mi_page_draw_key(page, &theap->random);
-    }
+  }
+  if (MI_HAS_ENCODED_LISTS || MI_HAS_OUTLINE_LISTS) {
+    mi_page_draw_key(page, &theap->random);
   }
   page->key_generation = theap->random.generation;
   _mi_page_order_init(page);
@@ -417,7 +446,8 @@ void _mi_page_give_back(mi_page_t* page, bool idle) {
   if (MI_HAS_LARGE_QUARANTINE && _mi_page_is_single(page)) {
     const size_t os_page = _mi_os_page_size();
     const size_t first = _mi_align_down((size_t)(page->single_start - page->start), os_page);
-    const size_t end = page->memory_is_zero ? page->block_size : 0;
+    // An address with an offset says nothing of where the block begins, before which there is a pattern.
+    const size_t end = page->memory_is_zero && !page->has_interior ? page->block_size : 0;
     _mi_arena_hold(page->arena, page->slice_index, page->slice_count, first, first + os_page, end, _mi_single_random());
     return;
   }

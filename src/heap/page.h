@@ -221,8 +221,18 @@ mi_inline uint16_t* _mi_page_stock(const mi_page_t* page) {
   return (uint16_t*)((uintptr_t)page->live + MI_LIVE_META_SIZE + MI_ORIGIN_META_SIZE);
 }
 
+// A free block of a page with a stock is marked.
+mi_inline void _mi_block_set_mark(const mi_page_t* page, mi_block_t* block) {
+  block->link = _mi_hard_stock_mark((uintptr_t)block, &page->key);
+}
+
+mi_inline bool _mi_block_is_marked(const mi_page_t* page, const mi_block_t* block) {
+  return block->link == _mi_hard_stock_mark((uintptr_t)block, &page->key);
+}
+
 // Notes a block that is free and was in use until now.
-mi_inline void _mi_page_note_freed(mi_page_t* page, uint64_t index) {
+mi_inline void _mi_page_note_freed(mi_page_t* page, mi_block_t* block, uint64_t index) {
+  _mi_block_set_mark(page, block);
   uint16_t* const freed = _mi_page_stock(page) + MI_STOCK_SLOTS;
   const uint32_t used = page->used - 1;
   _mi_hard_stock_note_freed(freed, used, index);
@@ -328,14 +338,15 @@ mi_inline void* mi_page_try_take_stock(mi_page_t* page, uint8_t origin, unsigned
   }
   stocked--;
   const uint64_t index = _mi_page_stock(page)[stocked];
-  if (mi_unlikely(!_mi_hard_stock_hand_out(page->live, index))) {
+  mi_block_t* const block = (mi_block_t*)(void*)(page->start + (index << granule_shift));
+  if (mi_unlikely(!_mi_block_is_marked(page, block)) || mi_unlikely(!_mi_hard_stock_hand_out(page->live, index))) {
     return NULL;
   }
   if (MI_HAS_FAMILY) {
     _mi_page_set_origin(page, index, origin);
   }
   page->stocked = stocked;
-  return page->start + (index << granule_shift);
+  return block;
 }
 
 mi_inline void* _mi_page_try_pop_known(mi_page_t* page, uint8_t origin, unsigned granule_shift) {

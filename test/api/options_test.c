@@ -84,6 +84,11 @@ static const struct {
     {"family_check", mi_option_family_check, 80},
     {"backtrace", mi_option_backtrace, 90},
     {"show_hardening", mi_option_show_hardening, 91},
+    {"mseal", mi_option_mseal, 92},
+    {"guarded_report", mi_option_guarded_report, 93},
+    {"guarded_recover", mi_option_guarded_recover, 94},
+    {"guarded_fraction", mi_option_guarded_fraction, 95},
+    {"guarded_log", mi_option_guarded_log, 96},
     {"target_segments_per_thread", mi_option_target_segments_per_thread, 100},
 };
 
