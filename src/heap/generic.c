@@ -35,11 +35,24 @@ enum {
   // A page is chosen for so many free blocks, or so large a share of what it holds.
   MI_FREE_BLOCKS_ENOUGH = 8,
   MI_FREE_SHARE_ENOUGH = 16,
-  MI_SCARCE_PAGES_EACH_SEARCH = 8,
+  // Where so many have fewer, a new one is worth its memory, of which a few OS pages are touched: each search would take one of
+  // them, for a block or two.
+  MI_SCARCE_PAGES_MAX = 4,
 };
 
+// Whether a page has enough free blocks to be chosen for them: it would be used up at once, and the next call search again. One
+// that can be extended has.
+static bool mi_page_is_worth_it(const mi_page_t* page) {
+  const size_t enough = _mi_max(_mi_min(MI_FREE_BLOCKS_ENOUGH, page->reserved / MI_FREE_SHARE_ENOUGH), 1);
+  return page->capacity < page->reserved || _mi_page_in_use(page) == 0 ||
+      // Relaxed: what others have freed is a hint here.
+      page->capacity - _mi_page_in_use(page) + _mi_remote_count(mi_atomic_load_relaxed(&page->remote)) >= enough;
+}
+
 bool _mi_theap_refill_first(mi_theap_t* theap, mi_page_t* page) {
-  if (_mi_page_is_ready(page) || !_mi_page_has_freed(page) || ++theap->slow_calls % MI_REFILLS_EACH_SEARCH == 0 ||
+  // Of a few blocks it would be known too well which one comes next.
+  if (_mi_page_is_ready(page) || !_mi_page_has_freed(page) || (MI_HAS_RANDOM_PLACE && !mi_page_is_worth_it(page)) ||
+      ++theap->slow_calls % MI_REFILLS_EACH_SEARCH == 0 ||
       !_mi_page_refill_freed(page)) {
     return false;
   }
@@ -49,8 +62,21 @@ bool _mi_theap_refill_first(mi_theap_t* theap, mi_page_t* page) {
   return _mi_page_is_ready(page);
 }
 
-// Whether the page has a free block that was used before.
-static bool mi_page_has_free(mi_page_t* page) { return _mi_page_is_ready(page) || _mi_page_refill_freed(page); }
+// Makes blocks of the page available that were used before. False: there are none.
+static bool mi_page_make_ready(mi_page_t* page) { return _mi_page_is_ready(page) || _mi_page_refill_freed(page); }
+
+// Whether the page has such blocks.
+static bool mi_page_has_free(mi_page_t* page) {
+  if (_mi_page_is_ready(page) || _mi_page_has_freed(page)) {
+    return true;
+  }
+  // Relaxed: a free that is missed here is seen the next time.
+  if (_mi_remote_count(mi_atomic_load_relaxed(&page->remote)) == 0) {
+    return false;
+  }
+  _mi_page_collect_remote(page);
+  return _mi_page_is_ready(page) || _mi_page_has_freed(page);
+}
 
 // Takes a full page out of the queue. False: others have freed into it meanwhile, and it is still in.
 static bool mi_theap_let_go(mi_theap_t* theap, mi_page_t* page) {
@@ -82,14 +108,9 @@ static bool mi_page_extend(mi_page_t* page) {
   return true;
 }
 
-// Whether a page has enough free blocks to be chosen for them: it would be used up at once, and the next call search again.
-static bool mi_page_is_worth_it(const mi_page_t* page) {
-  const size_t enough = _mi_max(_mi_min(MI_FREE_BLOCKS_ENOUGH, page->reserved / MI_FREE_SHARE_ENOUGH), 1);
-  return page->capacity - _mi_page_in_use(page) >= enough || _mi_page_in_use(page) == 0;
-}
-
 // The page of the queue to allocate from next, with a free block: one of the first few that have enough of them, else one
-// that can be extended, else any. Those with few wait for more at the queue's end. Full pages are let go of, all but a few.
+// that can be extended, else any, unless there are several of these. Those with few wait for more at the queue's end. Full
+// pages are let go of, all but a few.
 static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   mi_page_t* const first = theap->queues[bin].first;
   if (first != NULL) {
@@ -97,7 +118,7 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
     _mi_page_check_free(first);
   }
   theap->counts.searches++;
-  if (first != NULL && first->next == NULL && mi_page_has_free(first)) {
+  if (first != NULL && first->next == NULL && mi_page_has_free(first) && mi_page_is_worth_it(first) && mi_page_make_ready(first)) {
     theap->counts.searched++;
     return first;
   }
@@ -108,18 +129,21 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   uint32_t seen = 0;
   long candidates = _mi_option_get(mi_option_page_max_candidates);
   long full = _mi_option_get(mi_option_page_full_retain);
-  long scarce_left = MI_SCARCE_PAGES_EACH_SEARCH;
+  uint32_t scarce_seen = 0;
   const mi_page_t* const last = theap->queues[bin].last;
   for (mi_page_t* page = first; page != NULL; page = next) {
     next = page != last ? page->next : NULL;
     theap->counts.searched++;
     if (mi_page_has_free(page)) {
       if (!mi_page_is_worth_it(page)) {
-        scarce = scarce != NULL ? scarce : page;
-        if (--scarce_left <= 0) {
-          break;
+        scarce_seen++;
+        if (scarce == NULL || (MI_HAS_RANDOM_PLACE && _mi_theap_choose(theap, scarce_seen) == 0)) {
+          scarce = page;
         }
         _mi_queue_move_back(theap, page);
+        if (scarce_seen == MI_SCARCE_PAGES_MAX) {
+          break;
+        }
         continue;
       }
       seen += _mi_page_in_use(page) > 0;
@@ -141,7 +165,7 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
     } else {
       _mi_page_note_live(page, _mi_page_live(page));
       if (--full < 0 && !mi_theap_let_go(theap, page) && best == NULL) {
-        best = mi_page_has_free(page) ? page : NULL;
+        best = mi_page_make_ready(page) ? page : NULL;
       }
     }
   }
@@ -149,11 +173,25 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   if (extensible != NULL && (best == NULL || (_mi_page_in_use(best) == 0 && _mi_page_in_use(extensible) > 0))) {
     best = mi_page_extend(extensible) ? extensible : best;
   }
-  best = best != NULL ? best : scarce;
-  if (best != NULL) {
-    _mi_queue_move_front(theap, best);
+  if (best == NULL && scarce_seen < MI_SCARCE_PAGES_MAX) {
+    best = scarce;
   }
+  if (best == NULL || !mi_page_make_ready(best)) {
+    return NULL;
+  }
+  _mi_queue_move_front(theap, best);
   return best;
+}
+
+// There is no memory for another page: any that has a block.
+static mi_page_t* mi_theap_last_page(mi_theap_t* theap, unsigned bin) {
+  for (mi_page_t* page = theap->queues[bin].first; page != NULL; page = page->next) {
+    if (mi_page_make_ready(page)) {
+      _mi_queue_move_front(theap, page);
+      return page;
+    }
+  }
+  return NULL;
 }
 
 static mi_page_t* mi_theap_next_page(mi_theap_t* theap, unsigned bin) {
@@ -167,7 +205,7 @@ static mi_page_t* mi_theap_next_page(mi_theap_t* theap, unsigned bin) {
   mi_heap_t* const heap = mi_atomic_load_relaxed(&theap->heap);
   while ((page = _mi_heap_take_listed(heap, bin, theap)) != NULL) {
     _mi_queue_push_front(theap, page);
-    if (mi_page_has_free(page)) {
+    if (mi_page_make_ready(page)) {
       return page;
     }
     if (page->capacity < page->reserved && mi_page_extend(page)) {
@@ -183,7 +221,7 @@ static mi_page_t* mi_theap_next_page(mi_theap_t* theap, unsigned bin) {
       page = NULL;
     }
   }
-  return page;
+  return page != NULL ? page : mi_theap_last_page(theap, bin);
 }
 
 // Allocation

@@ -79,7 +79,8 @@ static mi_page_t* mi_guarded_new_in_slot(mi_theap_t* theap, const mi_guarded_lay
   if (opened && _mi_page_enter(page, theap)) {
     return page;
   }
-  page->start = NULL;
+  // Its metadata is as if it had never been used.
+  memset(page, 0, sizeof(*page));
   _mi_slot_put(&run, !opened || _mi_slot_close(&run, layout->first, layout->end), 0);
   return NULL;
 }

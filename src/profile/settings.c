@@ -133,7 +133,7 @@ void _mi_profile_settings_keep(const mi_prof_config_t* config, const mi_profile_
       !_mi_sealed_open("the file of the heap profile")) {
     return;
   }
-  strcpy(_mi_settings.profile_path, config->dump_at_exit);
+  (void)_mi_fmt(_mi_settings.profile_path, sizeof(_mi_settings.profile_path), "%s", config->dump_at_exit);
   _mi_settings.profile_proto = config->dump_format == MI_PROF_FORMAT_PROTO;
   _mi_sealed_close();
 }

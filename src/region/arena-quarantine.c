@@ -117,7 +117,7 @@ size_t _mi_arena_take_wiped(mi_arena_t* arena, size_t index, size_t slices) {
     uint8_t* const slice = arena->base + i * MI_SLICE_SIZE;
     // A guard that the run keeps is nobody's memory.
     const size_t size = MI_SLICE_SIZE - (_mi_bitmap_is_set(arena->guarded, i) ? _mi_os_page_size() : 0);
-    if (mi_unlikely(!_mi_hard_fill_is(slice, size, 0, false))) {
+    if (size > 0 && mi_unlikely(!_mi_hard_fill_is(slice, size, 0, false))) {
       mi_wiped_report(slice, size);
       memset(slice, 0, size);
     }

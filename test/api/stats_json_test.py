@@ -4,7 +4,11 @@
 # Invariants: the library serves only the calls that are made here; Python's own memory is the C library's.
 import ctypes
 import json
+import os
 import sys
+
+# A guarded block is one by itself, whatever its size.
+os.environ["MIMALLOC_GUARDED_SAMPLE_RATE"] = "0"
 
 COUNTS = ("pages reserved committed page_committed pages_abandoned threads malloc_normal malloc_huge malloc_requested segments "
           "segments_abandoned segments_cache heaps theaps").split()

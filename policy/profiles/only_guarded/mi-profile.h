@@ -12,6 +12,8 @@ enum {
   MI_HAS_LIVE_BITS = 0,
   // Links in free blocks are encoded with keys of their page and the block's own address.
   MI_HAS_ENCODED_LISTS = 0,
+  // The blocks that the owner of a page hands out next stand in an array out of line, drawn from the live bits; free blocks have no links.
+  MI_HAS_OUTLINE_LISTS = 0,
   // Blocks of a page are first handed out in a random order, and reused in one that is not that of the frees.
   MI_HAS_RANDOM_ORDER = 0,
   // Arenas, runs of slices in them, and the page that serves next are chosen at random.
