@@ -14,6 +14,7 @@
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/single.h"
+#include "src/prim/prim.h"
 #include "src/sys/guard.h"
 #include "src/sys/options.h"
 #include "src/sys/report.h"
@@ -21,6 +22,9 @@
 enum {
   // One block in so many lies at the left edge of its slot.
   MI_GUARDED_LEFT_SHARE = 4,
+  // So many blocks of a theap in so many milliseconds, where the rate is the variant's own.
+  MI_GUARDED_PACE_BLOCKS = 5,
+  MI_GUARDED_PACE_MS = 5,
   // In page->guarded, beside where it lies: nothing of the slot is accessible any more.
   MI_GUARDED_IS_CLOSED = 4,
 };
@@ -62,6 +66,20 @@ static void mi_guarded_init(mi_page_t* page, const mi_guarded_layout_t* layout, 
 
 static bool mi_guarded_note(const mi_theap_t* theap, const mi_page_t* page, size_t size) {
   return _mi_guarded_note_alloc(page->start, page->slice_count * MI_SLICE_SIZE, page->single_start, size, theap->sampling.seed) != NULL;
+}
+
+// A guarded block costs some microseconds. Where nobody has said how many there are to be, a program that does nothing but
+// allocate and free is not to pay more than a hundredth of its time for them.
+static bool mi_guarded_is_in_pace(mi_sampling_t* sampling) {
+  if (!sampling->is_paced) {
+    return true;
+  }
+  const int64_t now = _mi_prim_clock_ms();
+  if (now - sampling->pace_start >= MI_GUARDED_PACE_MS) {
+    sampling->pace_start = now;
+    sampling->pace_count = 0;
+  }
+  return sampling->pace_count++ < MI_GUARDED_PACE_BLOCKS;
 }
 
 // In slices of an arena.
@@ -119,7 +137,7 @@ static bool mi_guarded_is_apart(const mi_theap_t* theap, const mi_guarded_layout
 
 void* _mi_guarded_alloc(mi_theap_t* theap, size_t size, size_t align, bool zero) {
   mi_sampling_t* const sampling = &theap->sampling;
-  if (!MI_HAS_GUARDED || size < sampling->min || size > sampling->max || _mi_report_is_running()) {
+  if (!MI_HAS_GUARDED || size < sampling->min || size > sampling->max || _mi_report_is_running() || !mi_guarded_is_in_pace(sampling)) {
     return NULL;
   }
   const bool left = _mi_sampler_next(&sampling->numbers) % MI_GUARDED_LEFT_SHARE == 0;

@@ -238,6 +238,7 @@ void _mi_sample_update_slow(mi_theap_t* theap) {
   const mi_guarded_settings_t* const source = mi_sample_source(theap, false);
   const size_t rate = source != NULL ? mi_atomic_load_relaxed(&source->rate) : mi_sample_option(mi_option_guarded_sample_rate);
   const size_t chosen = source != NULL ? mi_atomic_load_relaxed(&source->seed) : 0;
+  sampling->is_paced = source == NULL && !_mi_option_is_set(mi_option_guarded_sample_rate) && !_mi_option_is_set(mi_option_guarded_sample_seed);
   const uint32_t one_in = !MI_HAS_GUARDED ? 0 : rate < MI_SAMPLER_NEVER ? (uint32_t)rate
                                                                         : MI_SAMPLER_NEVER;
   const size_t seed = one_in == 0 ? 0 : chosen != 0 ? chosen

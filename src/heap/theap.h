@@ -63,6 +63,9 @@ typedef struct mi_sampling_s {
   size_t seed;
   size_t min;
   size_t max;
+  bool is_paced;        // the rate is nobody's choice: no more than a few in a while are guarded
+  uint32_t pace_count;  // so many since `pace_start`
+  int64_t pace_start;
   mi_guarded_settings_t own;
   mi_profile_thread_t profile;
   mi_sampler_t numbers;          // for what is not a countdown
