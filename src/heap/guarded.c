@@ -97,8 +97,10 @@ static mi_page_t* mi_guarded_new_in_slot(mi_theap_t* theap, const mi_guarded_lay
   if (opened && _mi_page_enter(page, theap)) {
     return page;
   }
-  // Its metadata is as if it had never been used.
+  // Its metadata is as if it had never been used, but for what the next page of blocks there is to clear.
+  const bool had_origins = mi_atomic_load_relaxed(&page->has_origins);
   memset(page, 0, sizeof(*page));
+  mi_atomic_store_relaxed(&page->has_origins, had_origins);
   _mi_slot_put(&run, !opened || _mi_slot_close(&run, layout->first, layout->end), 0);
   return NULL;
 }

@@ -94,8 +94,9 @@ static bool mi_orphan_lists_are_whole(const mi_page_t* page) {
     seen[index / 64] |= bit;
   }
   for (uint32_t i = 0; i < page->reserved; i++) {
-    const void* const block = page->start + i * page->block_size;
-    count += _mi_hard_live_is_free(page->live, _mi_page_live_index(page, block));
+    const mi_block_t* const block = (const mi_block_t*)(const void*)(page->start + i * page->block_size);
+    // Its thread may have been in the middle of marking them anew.
+    count += _mi_hard_live_is_free(page->live, _mi_page_live_index(page, block)) && _mi_block_is_marked(page, block);
   }
   return count == page->capacity;
 }

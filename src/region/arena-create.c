@@ -204,6 +204,8 @@ void _mi_arena_vacate_if_unused(mi_arena_t* arena) {
   if (arena->commit_lazily) {
     _mi_bitmap_clear(arena->committed, 0, count);
   }
+  // Release: who gives it new memory does so after all of the above.
+  mi_atomic_store_release(&arena->may_revive, true);
 }
 
 // Gives a vacant arena of a suitable size new memory. The lock is held.
@@ -211,8 +213,7 @@ static bool mi_arena_revive(size_t needed, size_t preferred, bool eager) {
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
     const size_t count = arena->slice_count;
-    if (!mi_atomic_load_acquire(&arena->vacant) || count < needed || count > preferred ||
-        arena->commit_lazily == eager) {
+    if (!mi_atomic_load_acquire(&arena->may_revive) || count < needed || count > preferred || arena->commit_lazily == eager) {
       continue;
     }
     const size_t page_size = _mi_os_page_size();
@@ -220,6 +221,7 @@ static bool mi_arena_revive(size_t needed, size_t preferred, bool eager) {
         mi_arena_reserve_somewhere(count * MI_SLICE_SIZE, mi_arena_align(count), page_size, eager, arena->counts_touched, &arena->os);
     if (base != NULL) {
       arena->base = base;
+      mi_atomic_store_relaxed(&arena->may_revive, false);
       mi_atomic_store_release(&arena->vacant, false);
       _mi_arena_give_back(arena, 0, count);
       return true;

@@ -34,6 +34,7 @@ struct mi_arena_s {
   mi_commit_fun_t* commit_fun;  // the program's, for lent memory that is committed lazily; NULL: the system's call
   void* commit_arg;
   _Atomic(bool) vacant;             // its memory was given back; only the metadata is there, for the next reservation
+  _Atomic(bool) may_revive;         // and nobody is still about it
   bool is_first;                    // the process's first arena: its first group never holds huge OS pages
   _Atomic(size_t) hint;             // where searches begin: mostly, no free slice lies below
   _Atomic(int64_t) purge_deadline;  // 0: nothing pending
