@@ -95,8 +95,12 @@ static bool mi_orphan_lists_are_whole(const mi_page_t* page) {
   }
   for (uint32_t i = 0; i < page->reserved; i++) {
     const mi_block_t* const block = (const mi_block_t*)(const void*)(page->start + i * page->block_size);
-    // Its thread may have been in the middle of marking them anew.
-    count += _mi_hard_live_is_free(page->live, _mi_page_live_index(page, block)) && _mi_block_is_marked(page, block);
+    const bool is_free = _mi_hard_live_is_free(page->live, _mi_page_live_index(page, block));
+    // Its thread may have been about to mark it, or in the middle of marking all anew.
+    if (is_free && !_mi_block_is_marked(page, block)) {
+      return false;
+    }
+    count += is_free;
   }
   return count == page->capacity;
 }
