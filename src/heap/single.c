@@ -440,14 +440,15 @@ static bool mi_single_grow_in_os(mi_page_t* page, size_t slices, bool* is_zero) 
 
 static bool mi_single_shrink(mi_page_t* page, size_t slices, size_t end) {
   const size_t old = page->slice_count;
-  if (page->arena == NULL) {
-    if (!mi_single_is_mapping(page) || !_mi_os_trim(&page->os, slices * MI_SLICE_SIZE)) {
-      return false;
-    }
-    mi_single_forget_os_guards(page, MI_OS_GUARD_TAIL);
+  if (page->arena == NULL && !mi_single_is_mapping(page)) {
+    return false;
   }
   page->memory_is_zero = false;
+  // What goes is taken out of the page map first: as soon as the system has it, another thread may get and enter it.
   (void)mi_single_set_slices(page, slices, end);
+  if (page->arena == NULL && _mi_os_trim(&page->os, slices * MI_SLICE_SIZE)) {
+    mi_single_forget_os_guards(page, MI_OS_GUARD_TAIL);
+  }
   mi_single_guard_tail(page);
   if (page->arena != NULL) {
     if (MI_HAS_ZERO_ON_FREE) {
