@@ -151,6 +151,10 @@ void _mi_arena_hold(mi_arena_t* arena, size_t index, size_t slices, size_t first
     if (mi_held_may_seal(slices, may_wipe)) {
       mi_held_seal(&held);
     } else {
+      if (may_wipe && _mi_guard_are_mappings()) {
+        // Such a guard may keep what it hides, and show it again.
+        mi_held_wipe(&held, first, _mi_min(first_end, end));
+      }
       const bool is_guarded = _mi_arena_guard(arena, index * MI_SLICE_SIZE + first, index * MI_SLICE_SIZE + first_end);
       if (may_wipe) {
         mi_held_wipe(&held, is_guarded ? first_end : first, end);

@@ -21,7 +21,7 @@ def fail(text):
 
 def run(program, library, mode, log, **settings):
     # Where the rate is nobody's choice a fast program has fewer blocks guarded than a run with its seed.
-    env = dict(os.environ, LD_PRELOAD=library, MIMALLOC_GUARDED_LOG=log, MIMALLOC_GUARDED_SAMPLE_RATE="4000", **settings)
+    env = dict(os.environ, LD_PRELOAD=library, MIMALLOC_GUARDED_LOG=log, **{"MIMALLOC_GUARDED_SAMPLE_RATE": "4000", **settings})
     return subprocess.run([program, ROUNDS, mode], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
 
 
