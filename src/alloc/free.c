@@ -1,5 +1,5 @@
 // Owns: frees that the inline path leaves: other threads' blocks, singles, blocks with an offset, and bad pointers.
-// May include: base, hardening, sys, region, heap, alloc.
+// May include: base, hardening, sys, region, profile, heap, alloc.
 // Called by: api, alloc.
 // Invariants: nothing is read through a pointer before it is known to lie in a page of ours.
 #include <errno.h>

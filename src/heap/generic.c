@@ -1,5 +1,5 @@
 // Owns: allocation when the fast path finds no block: which page comes next.
-// May include: base, sys, region, heap.
+// May include: base, prim, sys, region, guarded, profile, heap.
 // Called by: heap, alloc.
 // Invariants: a queue holds no more than a few full pages.
 #include <errno.h>

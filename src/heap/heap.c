@@ -1,5 +1,5 @@
 // Owns: first-class heaps and the list of them.
-// May include: base, sys, region, heap.
+// May include: base, sys, region, guarded, heap.
 // Called by: alloc, api, heap.
 // Invariants: mi_heaps.lock is taken before a heap's own lock; it guards which heap a theap belongs to. The memory of an
 // ended heap only ever becomes a heap again and keeps its lock, so a thread that was about to lock it finds a lock, and

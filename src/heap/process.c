@@ -1,5 +1,5 @@
 // Owns: process start and end, thread start and end, fork.
-// May include: base, prim, sys, region, heap.
+// May include: base, prim, sys, region, guarded, profile, heap.
 // Called by: heap, alloc, api, the loader, the C library's thread and fork hooks.
 // Invariants: the core is up before anything is called that may allocate; the fork handlers know every lock, in the order
 // in which they may nest: late theap, heaps, heap, zero sizes, singles, unwrapped, slots, arenas, purge,

@@ -446,7 +446,11 @@ static bool mi_single_shrink(mi_page_t* page, size_t slices, size_t end) {
   page->memory_is_zero = false;
   // What goes is taken out of the page map first: as soon as the system has it, another thread may get and enter it.
   (void)mi_single_set_slices(page, slices, end);
-  if (page->arena == NULL && _mi_os_trim(&page->os, slices * MI_SLICE_SIZE)) {
+  if (page->arena == NULL) {
+    // Where the system keeps it, its guard stays as well.
+    if (!_mi_os_trim(&page->os, slices * MI_SLICE_SIZE)) {
+      return true;
+    }
     mi_single_forget_os_guards(page, MI_OS_GUARD_TAIL);
   }
   mi_single_guard_tail(page);

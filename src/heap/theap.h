@@ -1,5 +1,5 @@
 // Owns: theaps and heaps as structures, the thread-local word that finds a theap, and the arming of the fast paths.
-// May include: base, sys, region, heap.
+// May include: base, sys, region, guarded, profile, heap.
 // Called by: heap, alloc.
 // Invariants: a theap is touched by its thread only; a thread's fast paths are either armed (its own theap and id) or
 // disarmed (no request is small enough, and an id that owns nothing), and every slow path copes with both. While memory
