@@ -22,7 +22,8 @@ seeds=
 for folder in "fuzz/corpus/$name" "fuzz/crashes/$name"; do
   [ ! -d "$folder" ] || seeds="$seeds $PWD/$folder"
 done
-set -- -max_len="$max_len" -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 "$@"
+# Its own status for a crash is 77, which would count as skipped.
+set -- -error_exitcode=1 -max_len="$max_len" -timeout=25 -rss_limit_mb=4096 -print_final_stats=1 "$@"
 if [ -n "$smoke" ]; then
   corpus=$(mktemp -d)
   trap 'rm -rf "$corpus"' EXIT

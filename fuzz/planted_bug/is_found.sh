@@ -6,7 +6,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/corpus"
 [ ! -d "$seeds" ] || cp -L "$seeds"/* "$folder/corpus/"
-"$fuzzer" -runs="$runs" -seed=1 -max_len="$max_len" -len_control=0 -artifact_prefix="$folder/" "$folder/corpus" >"$folder/log" 2>&1
+# Its own status for a crash is 77, which would count as skipped.
+"$fuzzer" -error_exitcode=1 -runs="$runs" -seed=1 -max_len="$max_len" -len_control=0 -artifact_prefix="$folder/" "$folder/corpus" >"$folder/log" 2>&1
 status=$?
 if [ $status -eq 77 ]; then
   cat "$folder/log"

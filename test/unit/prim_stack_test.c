@@ -112,6 +112,25 @@ MI_TEST(random_chains) {
   }
 }
 
+#if defined(__x86_64__) || defined(__i386__)
+// The word at the stack pointer of a function that makes no frame is where it goes back to; that of any other may lead to bytes
+// of data that look like a call.
+MI_TEST(word_of_a_stack_that_is_no_call) {
+  unsigned char data[16];
+  memset(data, 0, sizeof(data));
+  data[8 - 5] = 0xe8;
+  uintptr_t frame[2] = {0, 0};
+  uintptr_t stack[2] = {(uintptr_t)&data[8], 0};
+  mi_prim_fault_t fault = {.code = (uintptr_t)&mi_stack_test_deep, .stack = stack, .frame = frame};
+  uintptr_t calls[4] = {0};
+  MI_CHECK_EQ(_mi_prim_fault_calls(&fault, calls, 4), 1);
+  MI_CHECK_EQ(calls[0], fault.code);
+  stack[0] = (uintptr_t)__builtin_return_address(0);
+  MI_CHECK_EQ(_mi_prim_fault_calls(&fault, calls, 4), 2);
+  MI_CHECK_EQ(calls[1], stack[0] - 1);
+}
+#endif
+
 static void* mi_stack_test_thread(void* arg) {
   *(size_t*)arg = mi_stack_test_deep(20, CALLS);
   return NULL;

@@ -97,59 +97,6 @@ size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count) {
   return found;
 }
 
-// Whether an address follows an instruction that calls, which tells a return address on the stack from most else there.
-static bool mi_stack_is_return(uintptr_t address) {
-#if defined(__x86_64__) || defined(__i386__)
-  enum { LONGEST = 7 };
-  if (address < MI_STACK_PAGE || !mi_stack_is_readable(address - LONGEST) || !mi_stack_is_readable(address - 1)) {
-    return false;
-  }
-  const unsigned char* const code = (const unsigned char*)address;
-  bool is_call = code[-5] == 0xe8;
-  for (int i = 2; i <= LONGEST; i++) {
-    is_call = is_call || (code[-i] == 0xff && (code[-i + 1] & 0x38) == 0x10);
-  }
-  return is_call;
-#else
-  return address >= MI_STACK_PAGE && mi_stack_is_readable(address - 4);
-#endif
-}
-
-// Where a function goes back to that has made no frame, if it is one.
-static uintptr_t mi_stack_frameless_return(const mi_prim_fault_t* fault) {
-  if (fault->link != 0) {
-    return mi_stack_strip(fault->link);
-  }
-  const uintptr_t stack = (uintptr_t)fault->stack;
-  return stack == 0 || stack % sizeof(uintptr_t) != 0 || !mi_stack_is_readable(stack) ? 0 : *fault->stack;
-}
-
-size_t _mi_prim_fault_calls(const mi_prim_fault_t* fault, uintptr_t* calls, size_t count) {
-  size_t found = 0;
-  if (count > 0) {
-    calls[found++] = fault->code;
-  }
-  if (found < count) {
-    // Code of the C library that copies and compares mostly is of this kind, and what matters is who called it.
-    const uintptr_t back = mi_stack_frameless_return(fault);
-    if (mi_stack_is_return(back)) {
-      calls[found++] = back - 1;
-    }
-  }
-  const uintptr_t frame = (uintptr_t)fault->frame;
-  if (frame - (uintptr_t)fault->stack > MI_STACK_FRAME_MAX) {
-    return found;
-  }
-  uintptr_t* const rest = calls + found;
-  const size_t more = _mi_prim_backtrace(fault->frame, rest, count - found);
-  // A function with a frame that has not called anything yet: the register says what the frame says.
-  const bool is_twice = more > 0 && found > 1 && rest[0] == rest[-1];
-  for (size_t i = 0; is_twice && i + 1 < more; i++) {
-    rest[i] = rest[i + 1];
-  }
-  return found + more - is_twice;
-}
-
 // Files
 
 static void mi_module_set_path(mi_prim_module_t* module, const char* path) {
@@ -267,4 +214,61 @@ bool _mi_prim_module_of(uintptr_t address, bool thorough, mi_prim_module_t* modu
       (thorough && mi_module_is_mapped(address, module));
   errno = saved_errno;
   return found;
+}
+
+// Calls of a fault
+
+// Whether an address follows an instruction that calls, which tells a return address on the stack from most else there.
+static bool mi_stack_is_return(uintptr_t address) {
+#if defined(__x86_64__) || defined(__i386__)
+  enum { LONGEST = 7 };
+  if (address < MI_STACK_PAGE || !mi_stack_is_readable(address - LONGEST) || !mi_stack_is_readable(address - 1)) {
+    return false;
+  }
+  const unsigned char* const code = (const unsigned char*)address;
+  bool is_call = code[-5] == 0xe8;
+  for (int i = 2; i <= LONGEST; i++) {
+    is_call = is_call || (code[-i] == 0xff && (code[-i + 1] & 0x38) == 0x10);
+  }
+  return is_call;
+#else
+  return address >= MI_STACK_PAGE && mi_stack_is_readable(address - 4);
+#endif
+}
+
+// Where a function goes back to that has made no frame, if it is one.
+static uintptr_t mi_stack_frameless_return(const mi_prim_fault_t* fault) {
+  if (fault->link != 0) {
+    return mi_stack_strip(fault->link);
+  }
+  const uintptr_t stack = (uintptr_t)fault->stack;
+  return stack == 0 || stack % sizeof(uintptr_t) != 0 || !mi_stack_is_readable(stack) ? 0 : *fault->stack;
+}
+
+size_t _mi_prim_fault_calls(const mi_prim_fault_t* fault, uintptr_t* calls, size_t count) {
+  size_t found = 0;
+  if (count > 0) {
+    calls[found++] = fault->code;
+  }
+  if (found < count) {
+    // Code of the C library that copies and compares mostly is of this kind, and what matters is who called it. In a function
+    // with a frame the word is anything: also bytes of data may look like a call.
+    const uintptr_t back = mi_stack_frameless_return(fault);
+    mi_prim_module_t module;
+    if (mi_stack_is_return(back) && _mi_prim_module_of(back - 1, false, &module)) {
+      calls[found++] = back - 1;
+    }
+  }
+  const uintptr_t frame = (uintptr_t)fault->frame;
+  if (frame - (uintptr_t)fault->stack > MI_STACK_FRAME_MAX) {
+    return found;
+  }
+  uintptr_t* const rest = calls + found;
+  const size_t more = _mi_prim_backtrace(fault->frame, rest, count - found);
+  // A function with a frame that has not called anything yet: the register says what the frame says.
+  const bool is_twice = more > 0 && found > 1 && rest[0] == rest[-1];
+  for (size_t i = 0; is_twice && i + 1 < more; i++) {
+    rest[i] = rest[i + 1];
+  }
+  return found + more - is_twice;
 }
