@@ -77,6 +77,17 @@ static bool mi_slots_are_many(size_t of_4) {
 // The slices of all slots. Relaxed: a few more or less are all that a race makes of it.
 static _Atomic(size_t) mi_slots_slices;
 
+// Slots of one slice that left one by one, less those made since: so many places are free, about, in which no more fits.
+// They serve first, or searches for more would look through all of them again and again, and then take more addresses.
+static _Atomic(size_t) mi_slots_scattered;
+
+static bool mi_slots_take_scattered(void) {
+  size_t scattered = mi_atomic_load_relaxed(&mi_slots_scattered);
+  while (scattered > 0 && !mi_atomic_cas_weak_relaxed(&mi_slots_scattered, &scattered, scattered - 1)) {
+  }
+  return scattered > 0;
+}
+
 static bool mi_slots_have_room(size_t slices) {
   const size_t space = _mi_min(_mi_os_config.address_space_limit, (size_t)1 << (_mi_min(_mi_os_config.address_bits, MI_INTPTR_SIZE * 8 - 1)));
   return mi_atomic_load_relaxed(&mi_slots_slices) + slices <= space / MI_SLICE_SIZE / MI_SLOTS_ADDRESS_SHARE;
@@ -119,7 +130,8 @@ static bool mi_slot_seal(const mi_run_t* run) {
 
 // Claims more than one where they are small, and keeps the others for later.
 static bool mi_slot_make(const mi_arena_source_t* source, size_t slices, size_t lead, size_t align, mi_run_t* run) {
-  const size_t count = slices == 1 && align == MI_SLICE_SIZE && source->only == NULL && !_mi_arenas_are_limited() ? MI_SLOTS_FRESH : 1;
+  const bool may_be_more = slices == 1 && align == MI_SLICE_SIZE && source->only == NULL && !_mi_arenas_are_limited();
+  const size_t count = may_be_more && !mi_slots_take_scattered() ? MI_SLOTS_FRESH : 1;
   if (!mi_slots_have_room(slices * count)) {
     return false;
   }
@@ -194,6 +206,9 @@ bool _mi_slot_close(const mi_run_t* slot, size_t first, size_t end) {
 // The guards stay until somebody's blocks come to lie there, unless they cost mappings.
 static void mi_slot_release(const mi_slot_t* slot, bool closed) {
   mi_atomic_sub_relaxed(&mi_slots_slices, slot->slices);
+  if (slot->slices == 1) {
+    (void)mi_atomic_add_relaxed(&mi_slots_scattered, 1);
+  }
   _mi_guarded_forget(mi_slot_start(slot));
   if (_mi_guard_are_mappings()) {
     (void)_mi_arena_unguard_run(slot->arena, slot->index, slot->slices);
@@ -297,6 +312,7 @@ void _mi_slots_forget(void) {
   mi_slots.held_slices = 0;
   mi_slots.fresh_count = 0;
   mi_atomic_store_relaxed(&mi_slots_slices, 0);
+  mi_atomic_store_relaxed(&mi_slots_scattered, 0);
 }
 
 void _mi_slots_fork_prepare(void) { _mi_lock_acquire(&mi_slots.lock); }

@@ -10,6 +10,7 @@
 #include "mimalloc-stats.h"
 #include "src/guarded/slots.h"
 #include "src/heap/block.h"
+#include "src/region/arena-table.h"
 #include "src/sys/guard.h"
 #include "test/lib/test.h"
 
@@ -91,6 +92,36 @@ MI_TEST(a_rate_takes_effect_at_once) {
     mi_free(blocks[i]);
     MI_CHECK(!is_guarded(blocks[i] = mi_malloc(i * 16)));
     mi_free(blocks[i]);
+  }
+}
+
+// Blocks that stay among blocks that go: what goes leaves places for one slot each between those that stay.
+MI_TEST(places_that_slots_left_serve_again) {
+  enum { LIVE = 24000 };
+  if (!is_possible() || _mi_guard_are_mappings()) return;
+  static void* staying[LIVE];
+  static void* going[LIVE];
+  sample(1, 3);
+  size_t taken = 0;
+  for (size_t i = 0; i < LIVE; i++) {
+    going[i] = mi_malloc(40);
+    staying[i] = mi_malloc(40);
+    taken += is_guarded(staying[i]);
+  }
+  MI_CHECK_EQ(taken, LIVE);
+  for (size_t i = 0; i < LIVE; i++) {
+    mi_free(going[i]);
+  }
+  const size_t arenas = _mi_arenas_count();
+  const size_t more = LIVE - MI_SLOTS_HELD_MAX;
+  for (size_t i = 0; i < more; i++) {
+    going[i] = mi_malloc(40);
+  }
+  MI_CHECK_EQ(_mi_arenas_count(), arenas);
+  sample(0, 0);
+  for (size_t i = 0; i < LIVE; i++) {
+    mi_free(staying[i]);
+    mi_free(i < more ? going[i] : NULL);
   }
 }
 
