@@ -411,8 +411,8 @@ MI_TEST(fraction) {
     MI_CHECK(mi_crash_test_child.status == 0 || mi_crash_test_child.status == 2);
     chosen += mi_crash_test_child.status == 2;
   }
-  // 30 are expected; these bounds are missed once in some million runs.
-  MI_CHECK_MSG(chosen >= 8 && chosen <= 54, "%d", chosen);
+  // 30 are expected; these bounds are missed once in some 10^10 runs.
+  MI_CHECK_MSG(chosen >= 5 && chosen <= 59, "%d", chosen);
 }
 
 MI_TEST_MAIN()

@@ -34,7 +34,13 @@ static bool mi_stack_is_readable(uintptr_t address) {
 // end of the first thread's.
 static uintptr_t mi_stack_top(uintptr_t frame) {
   const uintptr_t mark = (uintptr_t)&mi_stack_thread_mark;
-  const uintptr_t random = getauxval(AT_RANDOM);
+  // The C library looks through a list each time; whoever looks finds the same.
+  static _Atomic(uintptr_t) known;
+  uintptr_t random = mi_atomic_load_relaxed(&known);
+  if (random == 0) {
+    random = getauxval(AT_RANDOM);
+    mi_atomic_store_relaxed(&known, random);
+  }
   const uintptr_t top = mark > frame ? mark : UINTPTR_MAX;
   return random > frame && random < top ? random : top;
 }
