@@ -44,24 +44,26 @@ mi_inline mi_guarded_layout_t _mi_hard_guarded_layout(size_t size, size_t align,
 
 enum { MI_GUARDED_BYTE = 0xa7 };
 
-// Of so many accessible bytes before or behind a block: written, and compared; how many are right from the start on.
+// Of so many accessible bytes before or behind a block: written, and compared; how many are right from the start on. Most of an
+// OS page each time, so by as much as registers take: the compiler, which knows that this is rare, would go byte by byte.
 mi_inline void _mi_hard_guarded_fill(uint8_t* start, size_t size) {
-  if (size != 0) {
-    __builtin_memset(start, MI_GUARDED_BYTE, size);
+  static const uint64_t pattern = UINT64_C(0x0101010101010101) * MI_GUARDED_BYTE;
+  const uint64_t words[4] = {pattern, pattern, pattern, pattern};
+  for (; size >= sizeof(words); size -= sizeof(words), start += sizeof(words)) {
+    __builtin_memcpy(start, words, sizeof(words));
+  }
+  for (; size > 0; size--) {
+    *start++ = MI_GUARDED_BYTE;
   }
 }
 
 mi_inline size_t _mi_hard_guarded_compare(const uint8_t* start, size_t size) {
-  const uint64_t pattern = UINT64_C(0x0101010101010101) * MI_GUARDED_BYTE;
-  size_t i = 0;
-  for (; i + sizeof(pattern) <= size; i += sizeof(pattern)) {
-    uint64_t word;
-    __builtin_memcpy(&word, start + i, sizeof(word));
-    if (word != pattern) {
-      break;
-    }
+  // All are alike if each is like the one before it.
+  if (size == 0 || (start[0] == MI_GUARDED_BYTE && __builtin_memcmp(start, start + 1, size - 1) == 0)) {
+    return size;
   }
-  while (i < size && start[i] == MI_GUARDED_BYTE) {
+  size_t i = 0;
+  while (start[i] == MI_GUARDED_BYTE) {
     i++;
   }
   return i;

@@ -8,7 +8,7 @@
     copts, linkopts
               instrumentation only. What a variant does is never said here, but in its profile
     tags      of all its targets
-    parts     units that only its shared library has, names of PARTS in policy/build/variant.bzl. They follow from the profile's
+    parts     units that not every variant has, names of PARTS in policy/build/variant.bzl. They follow from the profile's
               constants, which the units assert and test/lint/profiles.py compares
 """
 

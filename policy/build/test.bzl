@@ -32,7 +32,7 @@ def _suite(name, tests, tags):
 # What is sampled by chance would make tests of all else uncertain.
 _UNSAMPLED = {"MIMALLOC_GUARDED_SAMPLE_RATE": "0"}
 
-def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts = [], linkopts = [], extra_deps = [], tags = [], size = "small", **kwargs):
+def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts = [], linkopts = [], extra_deps = [], tags = [], size = "small", env = _UNSAMPLED, **kwargs):
     """A program that is linked with the internals of a variant, and not with its malloc.
 
     Args:
@@ -45,6 +45,7 @@ def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts 
       extra_deps: labels of other libraries
       tags: of the tests
       size: of the tests
+      env: environment of the tests
       **kwargs: handed on to the test rule
     """
     tests = []
@@ -57,7 +58,7 @@ def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts 
             size = size,
             srcs = srcs,
             copts = _copts(srcs) + copts + v.copts,
-            env = _UNSAMPLED,
+            env = env,
             # A failed assertion of base is reported by sys, which the linker has passed by when it comes to base.
             linkopts = _linkopts(srcs) + ["-lpthread", "-Wl,-u,_mi_assert_fail"] + linkopts + v.linkopts,
             linkstatic = True,
@@ -86,7 +87,7 @@ def mi_unit_tests(special = {}, **kwargs):
         args.update(special.get(name, {}))
         mi_unit_test(name = name, srcs = [f], **args)
 
-def mi_api_test(name, srcs, variants = VARIANT_NAMES, copts = [], linkopts = [], deps = [], tags = [], size = "small", **kwargs):
+def mi_api_test(name, srcs, variants = VARIANT_NAMES, copts = [], linkopts = [], deps = [], tags = [], size = "small", env = _UNSAMPLED, **kwargs):
     """A program that is linked with a variant, malloc included, as a user's program would be."""
     tests = []
     for short in variants:
@@ -98,7 +99,7 @@ def mi_api_test(name, srcs, variants = VARIANT_NAMES, copts = [], linkopts = [],
             size = size,
             srcs = srcs,
             copts = _copts(srcs) + copts,
-            env = _UNSAMPLED,
+            env = env,
             linkopts = _linkopts(srcs) + linkopts,
             # A sanitizer brings a malloc of its own.
             tags = tags + ["no_sanitizer"],

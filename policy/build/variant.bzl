@@ -7,17 +7,20 @@ load("//policy:variants.bzl", "SOMINOR", "SOVERSION")
 load("//policy/build:copts.bzl", "SHARED_LINKOPTS", "SHARED_STRICT_LINKOPTS")
 load("//policy/build:layer.bzl", "layer_target")
 
-# What a shared library may have besides the layers: `%s` stands for the variant's short name. `wrap`: names it defines that units of the
-# layers, or the compiler in them, call for their own work; these calls go to __wrap_<name>.
+# What a variant may have besides the layers: `%s` stands for its short name. `wrap`: names it defines that units of the layers, or the
+# compiler in them, call for their own work; these calls go to __wrap_<name>. `linked`: the archive and the object have it too, not the
+# shared library alone.
 PARTS = {
     "copies": struct(
         library = "//src/api:copies_%s",
         exports = "//src/api:shared/copies.map",
+        linked = False,
         wrap = ["memcpy", "memmove", "memset"],
     ),
     "signals": struct(
         library = "//src/api:signals_%s",
         exports = "//src/api:shared/signals.map",
+        linked = True,
         wrap = [],
     ),
 }
@@ -263,14 +266,14 @@ def mi_variant(v):
         headers = "//include:headers",
         linkopts = v.linkopts,
         part_exports = [PARTS[part].exports for part in v.parts],
-        parts = [PARTS[part].library % v.short for part in v.parts],
+        parts = [PARTS[part].library % v.short for part in v.parts if not PARTS[part].linked],
         tags = v.tags,
         visibility = ["//visibility:public"],
         wrap = [name for part in v.parts for name in PARTS[part].wrap],
         deps = [
             layer_target("api", v.short),
             "//src/api:override_" + v.short,
-        ],
+        ] + [PARTS[part].library % v.short for part in v.parts if PARTS[part].linked],
     )
     mi_launcher(
         name = "with_" + v.name,

@@ -22,7 +22,7 @@ static void mi_guarded_list(const char* what, uintptr_t thread, const uintptr_t*
                             mi_report_write_t* write) {
   char line[MI_GUARDED_LINE];
   write(line, _mi_fmt(line, sizeof(line), "  %s by thread %zu:\n", what, (size_t)thread));
-  _mi_report_list(calls, count, MI_GUARDED_CALLS, thorough, write);
+  _mi_report_list(calls, _mi_prim_calls_plausible(calls, count), MI_GUARDED_CALLS, thorough, write);
 }
 
 static void mi_guarded_notes(uintptr_t address, bool thorough, mi_report_write_t* write) {

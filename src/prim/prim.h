@@ -170,6 +170,10 @@ typedef struct mi_prim_module_s {
 // without a frame pointer, or where the stack changes. 0 on machines without such a chain.
 size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count);
 
+// _mi_prim_calls_plausible says how many of these calls, the latest first, are instructions that call: where the chain leads through
+// a function that keeps something else in the register, what follows is whatever the stack holds.
+size_t _mi_prim_calls_plausible(const uintptr_t* calls, size_t count);
+
 // _mi_prim_module_of finds the file that code at an address comes from. `thorough` allows to open files of the system, which
 // a sandbox may punish: only for a process that ends. False: it is not known.
 bool _mi_prim_module_of(uintptr_t address, bool thorough, mi_prim_module_t* module);

@@ -115,7 +115,8 @@ mi_noinline void _mi_report_list(const uintptr_t* calls, size_t count, size_t le
 
 static mi_noinline void mi_report_calls(const void* frame, bool thorough, mi_report_write_t* write) {
   uintptr_t calls[MI_REPORT_CALLS_MAX];
-  _mi_report_list(calls, _mi_prim_backtrace(frame, calls, mi_report_depth()), 0, thorough, write);
+  const size_t found = _mi_prim_backtrace(frame, calls, mi_report_depth());
+  _mi_report_list(calls, _mi_prim_calls_plausible(calls, found), 0, thorough, write);
 }
 
 // Notes
@@ -185,7 +186,8 @@ static void mi_report_rest(const mi_report_case_t* what, bool thorough, mi_repor
   if (what->fault != NULL) {
     mi_report_fault_calls(what->fault, thorough, write);
   } else if (what->held != NULL) {
-    _mi_report_list(what->held->calls, what->held->call_count, 0, thorough, write);
+    const mi_report_held_t* const held = what->held;
+    _mi_report_list(held->calls, _mi_prim_calls_plausible(held->calls, held->call_count), 0, thorough, write);
   } else {
     mi_report_calls(what->frame, thorough, write);
   }

@@ -101,7 +101,8 @@ static uint8_t* block(size_t size, size_t alignment, bool left, bool precise) {
       break;
     }
     const uintptr_t end = ((uintptr_t)p + size + unit - 1) / unit * unit;
-    if (left ? (uintptr_t)p % OS_PAGE == 0 && end % OS_PAGE != 0 : end % OS_PAGE == 0) {
+    // One that is aligned to OS pages begins at one at either edge.
+    if (left ? (uintptr_t)p % OS_PAGE == 0 && (unit >= OS_PAGE || end % OS_PAGE != 0) : end % OS_PAGE == 0) {
       memset(p, 'x', size);
       return p;
     }
@@ -151,7 +152,9 @@ static void misuse(char** words) {
   const char* const what = words[0];
   const size_t size = strtoul(words[1], NULL, 0);
   const size_t alignment = strtoul(words[2], NULL, 0);
-  const size_t unit = alignment > 16 ? alignment : 16;
+  // A block that is aligned to more than an OS page ends anywhere, and the guard begins with the next.
+  const size_t unit = alignment > OS_PAGE ? OS_PAGE : alignment > 16 ? alignment
+                                                                     : 16;
   const size_t slack = has(words + 3, "precise") ? 0 : (unit - size % unit) % unit;
   const bool writes = strstr(what, "write") != NULL;
   if (strcmp(what, "aligned") == 0) {

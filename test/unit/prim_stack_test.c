@@ -113,21 +113,107 @@ MI_TEST(random_chains) {
 }
 
 #if defined(__x86_64__) || defined(__i386__)
-// The word at the stack pointer of a function that makes no frame is where it goes back to; that of any other may lead to bytes
-// of data that look like a call.
+// Where nothing is known of a function, the word at its stack pointer may be where it goes back to, and may be anything: also an
+// address of bytes of data that look like a call.
 MI_TEST(word_of_a_stack_that_is_no_call) {
   unsigned char data[16];
   memset(data, 0, sizeof(data));
   data[8 - 5] = 0xe8;
   uintptr_t frame[2] = {0, 0};
   uintptr_t stack[2] = {(uintptr_t)&data[8], 0};
-  mi_prim_fault_t fault = {.code = (uintptr_t)&mi_stack_test_deep, .stack = stack, .frame = frame};
+  mi_prim_fault_t fault = {.code = (uintptr_t)&data[0], .stack = stack, .frame = frame};
   uintptr_t calls[4] = {0};
   MI_CHECK_EQ(_mi_prim_fault_calls(&fault, calls, 4), 1);
   MI_CHECK_EQ(calls[0], fault.code);
   stack[0] = (uintptr_t)__builtin_return_address(0);
   MI_CHECK_EQ(_mi_prim_fault_calls(&fault, calls, 4), 2);
   MI_CHECK_EQ(calls[1], stack[0] - 1);
+}
+
+// A chain that leads through a register with something else in it: what it finds on the stack is no call.
+MI_TEST(what_a_chain_finds_beyond_its_end) {
+  const uintptr_t call = (uintptr_t)__builtin_return_address(0) - 1;
+  const uintptr_t here = (uintptr_t)&call;
+  const uintptr_t calls[] = {call, call, here, call};
+  for (size_t count = 0; count <= 4; count++) {
+    MI_CHECK_EQ(_mi_prim_calls_plausible(calls, count), count < 2 ? count : 2);
+  }
+  // The frame after the next is none: its word for a return address is one of the stack.
+  uintptr_t frames[6] = {(uintptr_t)&frames[2], call + 1, (uintptr_t)&frames[4], here, 0, call + 1};
+  const mi_prim_fault_t fault = {.code = (uintptr_t)&frames, .stack = frames, .frame = frames};
+  uintptr_t found[4] = {0};
+  MI_CHECK_EQ(_mi_prim_backtrace(frames, found, 4), 3);
+  MI_CHECK_EQ(_mi_prim_fault_calls(&fault, found, 4), 2);
+  MI_CHECK_EQ(found[1], call);
+}
+#endif
+
+#if defined(__x86_64__) && !defined(__ILP32__)
+// Functions as compilers make them: each label is an instruction, with so many words between the stack pointer and where the
+// function goes back to. With a frame of its own the words at the stack pointer are left over from calls that are long over.
+__asm__(
+    ".pushsection .text\n"
+    "mi_stack_test_bare: .cfi_startproc\n"
+    "mi_stack_test_at_0: push %rbx\n.cfi_adjust_cfa_offset 8\n"
+    "mi_stack_test_at_1: sub $16, %rsp\n.cfi_adjust_cfa_offset 16\n"
+    "mi_stack_test_at_3: nop\n.cfi_remember_state\n"
+    "add $16, %rsp\n.cfi_adjust_cfa_offset -16\n"
+    "pop %rbx\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbx\n"
+    "mi_stack_test_at_return: ret\n.cfi_restore_state\n"
+    "mi_stack_test_at_3_again: nop\n"
+    "ret\n"
+    ".cfi_endproc\n"
+    "mi_stack_test_framed: .cfi_startproc\n"
+    "mi_stack_test_at_begin: push %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset %rbp, -16\n"
+    "mi_stack_test_at_pushed: mov %rsp, %rbp\n.cfi_def_cfa_register %rbp\n"
+    "sub $64, %rsp\n"
+    "mi_stack_test_at_frame: nop\n"
+    "leave\n.cfi_def_cfa %rsp, 8\n"
+    "mi_stack_test_at_left: ret\n"
+    ".cfi_endproc\n"
+    "mi_stack_test_call: .byte 0xe8, 0, 0, 0, 0\n"
+    ".popsection\n");
+
+extern const char mi_stack_test_at_0[], mi_stack_test_at_1[], mi_stack_test_at_3[], mi_stack_test_at_return[], mi_stack_test_at_3_again[],
+    mi_stack_test_at_begin[], mi_stack_test_at_pushed[], mi_stack_test_at_frame[], mi_stack_test_at_left[],
+    mi_stack_test_call[];
+
+MI_TEST(caller_of_a_function_in_every_state) {
+  const struct {
+    const char* at;
+    int words;  // -1: the chain alone knows
+  } rows[] = {
+      {mi_stack_test_at_0, 0},
+      {mi_stack_test_at_1, 1},
+      {mi_stack_test_at_3, 3},
+      {mi_stack_test_at_return, 0},
+      {mi_stack_test_at_3_again, 3},
+      {mi_stack_test_at_begin, 0},
+      {mi_stack_test_at_pushed, 1},
+      {mi_stack_test_at_frame, -1},
+      {mi_stack_test_at_left, 0},
+  };
+  const uintptr_t stale = (uintptr_t)__builtin_return_address(0);
+  if (dlsym(RTLD_DEFAULT, "_dl_find_object") == NULL) {
+    MI_TEST_SKIP("the C library does not say where the tables of frames are");
+    return;
+  }
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    uintptr_t stack[8];
+    for (size_t k = 0; k < 8; k++) {
+      stack[k] = stale;
+    }
+    // Another call than the stale ones.
+    const uintptr_t back = (uintptr_t)mi_stack_test_call + 5;
+    if (rows[i].words >= 0) {
+      stack[rows[i].words] = back;
+    }
+    uintptr_t frame[2] = {0, 0};
+    const mi_prim_fault_t fault = {.code = (uintptr_t)rows[i].at, .stack = stack, .frame = frame};
+    uintptr_t calls[4] = {0};
+    MI_CHECK_MSG(_mi_prim_fault_calls(&fault, calls, 4) == (rows[i].words < 0 ? 1 : 2), "row %zu", i);
+    MI_CHECK_MSG(rows[i].words < 0 || calls[1] == back - 1, "row %zu", i);
+  }
 }
 #endif
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "hardening/guarded.h"
 #include "mimalloc.h"
 #include "mimalloc-stats.h"
 #include "src/guarded/slots.h"
@@ -203,6 +204,24 @@ MI_TEST(the_statistics_count_guarded_blocks) {
   sample(0, 0);
   MI_CHECK(mi_stats_get(&after));
   MI_CHECK_EQ(after.malloc_guarded_count.total - before.malloc_guarded_count.total, 10);
+}
+
+MI_TEST(a_wrong_byte_beside_a_block_is_found_wherever_it_is) {
+  uint8_t bytes[300];
+  for (size_t size = 0; size <= 260; size++) {
+    memset(bytes, 0, sizeof(bytes));
+    _mi_hard_guarded_fill(bytes + 7, size);
+    MI_CHECK(bytes[6] == 0 && bytes[7 + size] == 0);
+    MI_CHECK_EQ(_mi_hard_guarded_compare(bytes + 7, size), size);
+    for (size_t wrong = 0; wrong < size; wrong += wrong < 20 || wrong + 20 > size ? 1 : 13) {
+      bytes[7 + wrong] ^= 1;
+      MI_CHECK_EQ(_mi_hard_guarded_compare(bytes + 7, size), wrong);
+      bytes[7 + wrong] ^= 1;
+    }
+    // All alike, and all wrong.
+    memset(bytes, 1, sizeof(bytes));
+    MI_CHECK_EQ(_mi_hard_guarded_compare(bytes, size), 0);
+  }
 }
 
 MI_TEST(slots_wait_and_come_back_in_no_order) {

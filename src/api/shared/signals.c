@@ -1,8 +1,9 @@
 // Owns: the C library's functions that install a handler of a signal, for the signals that the crash report takes.
 // May include: prim; the C library's headers.
 // Called by: programs, in place of the C library's.
-// Invariants: in the shared library only: in a static program these names come in objects of the C library with others. For all
-// other signals, and as long as there is no crash report, each does what the C library's does. Async-signal-safe.
+// Invariants: a static program takes no object of the C library that defines one of these names by itself, where all of them are
+// defined here. For all other signals, and as long as there is no crash report, each does what the C library's does.
+// Async-signal-safe.
 #define _GNU_SOURCE  // sigset, sighandler_t
 #include <errno.h>
 #include <signal.h>

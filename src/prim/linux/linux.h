@@ -35,3 +35,12 @@ typedef struct mi_linux_maps_s {
 bool _mi_prim_linux_maps_open(mi_linux_maps_t* maps);
 bool _mi_prim_linux_maps_next(mi_linux_maps_t* maps, mi_linux_mapping_t* mapping);
 void _mi_prim_linux_maps_close(mi_linux_maps_t* maps);
+
+// What the tables of a file say of the frame at an instruction. _BY_STACK: it is `size` bytes that end where the stack was before
+// the call; else a register of its own leads to it, or it is not known. `table`: the sorted one, PT_GNU_EH_FRAME of the file.
+typedef enum mi_linux_frame_e {
+  MI_LINUX_FRAME_UNKNOWN,
+  MI_LINUX_FRAME_BY_POINTER,
+  MI_LINUX_FRAME_BY_STACK,
+} mi_linux_frame_t;
+mi_linux_frame_t _mi_prim_linux_frame(const void* table, uintptr_t code, size_t* size);

@@ -34,7 +34,13 @@ static bool mi_stack_is_readable(uintptr_t address) {
 // end of the first thread's.
 static uintptr_t mi_stack_top(uintptr_t frame) {
   const uintptr_t mark = (uintptr_t)&mi_stack_thread_mark;
-  const uintptr_t random = getauxval(AT_RANDOM);
+  // The C library looks through a list each time; whoever looks finds the same.
+  static _Atomic(uintptr_t) known;
+  uintptr_t random = mi_atomic_load_relaxed(&known);
+  if (random == 0) {
+    random = getauxval(AT_RANDOM);
+    mi_atomic_store_relaxed(&known, random);
+  }
   const uintptr_t top = mark > frame ? mark : UINTPTR_MAX;
   return random > frame && random < top ? random : top;
 }
@@ -143,7 +149,8 @@ typedef struct mi_module_found_s {
   void* map_start;
   void* map_end;
   struct link_map* map;
-  void* more[12];
+  void* frames;  // the table of the frames of its functions
+  void* more[11];
 } mi_module_found_t;
 
 extern int _dl_find_object(void* address, mi_module_found_t* result) __attribute__((weak));
@@ -231,18 +238,52 @@ static bool mi_stack_is_return(uintptr_t address) {
     is_call = is_call || (code[-i] == 0xff && (code[-i + 1] & 0x38) == 0x10);
   }
   return is_call;
+#elif defined(__aarch64__)
+  // bl and blr, the latter also with a check of the address's signature.
+  const uint32_t* const code = (const uint32_t*)address;
+  return address >= MI_STACK_PAGE && address % sizeof(*code) == 0 && mi_stack_is_readable(address - sizeof(*code)) &&
+      ((code[-1] & 0xfc000000) == 0x94000000 || (code[-1] & 0xfeff0000) == 0xd63f0000);
 #else
   return address >= MI_STACK_PAGE && mi_stack_is_readable(address - 4);
 #endif
 }
 
-// Where a function goes back to that has made no frame, if it is one.
-static uintptr_t mi_stack_frameless_return(const mi_prim_fault_t* fault) {
-  if (fault->link != 0) {
-    return mi_stack_strip(fault->link);
+size_t _mi_prim_calls_plausible(const uintptr_t* calls, size_t count) {
+  size_t i = 0;
+  while (i < count && mi_stack_is_return(calls[i] + 1)) {
+    i++;
   }
+  return i;
+}
+
+static uintptr_t mi_stack_word(uintptr_t at) {
+  const bool is_there = at >= MI_STACK_PAGE && at % sizeof(uintptr_t) == 0 && mi_stack_is_readable(at);
+  return is_there ? *(const uintptr_t*)at : 0;
+}
+
+// Where the function of a fault goes back to, if it has made no frame that the chain goes through; 0: it has, or nobody knows.
+// Code of the C library that copies and compares mostly is of this kind, and what matters is who called it.
+static uintptr_t mi_stack_frameless_return(const mi_prim_fault_t* fault) {
   const uintptr_t stack = (uintptr_t)fault->stack;
-  return stack == 0 || stack % sizeof(uintptr_t) != 0 || !mi_stack_is_readable(stack) ? 0 : *fault->stack;
+  mi_module_found_t found;
+  mi_prim_module_t module;
+  size_t size = 0;
+  const bool is_loaded = &_dl_find_object != NULL && _dl_find_object((void*)fault->code, &found) == 0;
+  switch (_mi_prim_linux_frame(is_loaded ? found.frames : NULL, fault->code, &size)) {
+    case MI_LINUX_FRAME_BY_POINTER:
+      return 0;
+    case MI_LINUX_FRAME_BY_STACK:
+      if (fault->link != 0) {
+        // A frame that has been begun has room for what the register held.
+        return size == 0 ? mi_stack_strip(fault->link) : 0;
+      }
+      return mi_stack_word(stack + size - sizeof(uintptr_t));
+    case MI_LINUX_FRAME_UNKNOWN:
+      break;
+  }
+  // Then the word is anything, mostly: what a call that is long over has left there, or bytes of data that look like a call.
+  const uintptr_t back = fault->link != 0 ? mi_stack_strip(fault->link) : mi_stack_word(stack);
+  return _mi_prim_module_of(back - 1, false, &module) ? back : 0;
 }
 
 size_t _mi_prim_fault_calls(const mi_prim_fault_t* fault, uintptr_t* calls, size_t count) {
@@ -251,11 +292,8 @@ size_t _mi_prim_fault_calls(const mi_prim_fault_t* fault, uintptr_t* calls, size
     calls[found++] = fault->code;
   }
   if (found < count) {
-    // Code of the C library that copies and compares mostly is of this kind, and what matters is who called it. In a function
-    // with a frame the word is anything: also bytes of data may look like a call.
     const uintptr_t back = mi_stack_frameless_return(fault);
-    mi_prim_module_t module;
-    if (mi_stack_is_return(back) && _mi_prim_module_of(back - 1, false, &module)) {
+    if (mi_stack_is_return(back)) {
       calls[found++] = back - 1;
     }
   }
@@ -264,7 +302,7 @@ size_t _mi_prim_fault_calls(const mi_prim_fault_t* fault, uintptr_t* calls, size
     return found;
   }
   uintptr_t* const rest = calls + found;
-  const size_t more = _mi_prim_backtrace(fault->frame, rest, count - found);
+  const size_t more = _mi_prim_calls_plausible(rest, _mi_prim_backtrace(fault->frame, rest, count - found));
   // A function with a frame that has not called anything yet: the register says what the frame says.
   const bool is_twice = more > 0 && found > 1 && rest[0] == rest[-1];
   for (size_t i = 0; is_twice && i + 1 < more; i++) {
