@@ -10,6 +10,7 @@
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/heap.h"
+#include "src/heap/profiled.h"
 #include "src/sys/options.h"
 
 // 0 is that of a theap that has not looked yet.
@@ -217,13 +218,12 @@ static void mi_sample_restart(mi_theap_t* theap, uint32_t rate, size_t seed, uin
 }
 
 static void mi_sample_update_profile(mi_theap_t* theap) {
-  const bool is_on = _mi_profile_is_on();
-  if (is_on != mi_sample_is_on(theap, MI_SAMPLE_FOR_PROFILE) || (is_on && !_mi_profile_is_of(&theap->sampling.profile))) {
+  mi_profile_thread_t profile = theap->sampling.profile;
+  if ((_mi_profile_is_on() || profile.number != 0) &&
+      _mi_profile_follow(&profile, _mi_profiled_wanted(mi_atomic_load_relaxed(&theap->heap)), mi_sample_stream(theap))) {
     mi_sample_pause(theap);
-    if (is_on) {
-      _mi_profile_renew(&theap->sampling.profile, mi_sample_stream(theap));
-    }
-    mi_sample_resume(theap, MI_SAMPLE_FOR_PROFILE, is_on);
+    theap->sampling.profile = profile;
+    mi_sample_resume(theap, MI_SAMPLE_FOR_PROFILE, profile.number != 0);
   }
 }
 

@@ -128,6 +128,8 @@ struct mi_heap_s {
   bool allow_destroy;                   // else its end by destroy is one by delete
   mi_heap_t* next_main;                 // of a main heap: that of another sub-process, under the heaps' lock
   _Atomic(uint32_t) fill_preserve;      // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
+  _Atomic(uint32_t) profiler;           // its number; 0: what its sub-process has; MI_PROFILE_NONE or MI_HEAP_DETACHED: none
+  _Atomic(uint32_t) profiler_of_all;    // of a main heap: the number of that of all heaps of the sub-process; 0: none
   mi_guarded_settings_t guarded;
   mi_heap_counts_t counts;
   mi_stats_t* ended;  // of the main heap of another sub-process: what its heaps that have ended had counted; under the heaps' lock
