@@ -399,6 +399,30 @@ MI_TEST(intervals) {
   mi_heap_delete(heap);
 }
 
+static _Atomic(bool) mi_profiler_test_went_on;
+
+static void* mi_profiler_test_cancelled(void* heap) {
+  (void)pthread_cancel(pthread_self());
+  mi_free(mi_profiler_test_keep(mi_heap_malloc(heap, 1000)));
+  mi_profiler_test_went_on = true;
+  pthread_testcancel();
+  return NULL;
+}
+
+// A call of malloc that writes a file is no point where a thread is cancelled.
+MI_TEST(cancelled) {
+  mi_heap_t* const heap = mi_heap_new();
+  mi_profiler_t* const profiler = mi_pprof_profiler_new(1, mi_profiler_test_base("cancelled"), 1, 0, 0);
+  MI_REQUIRE(mi_heap_profile(heap, profiler) && mi_profiler_start(profiler));
+  pthread_t thread;
+  void* result;
+  MI_REQUIRE(pthread_create(&thread, NULL, &mi_profiler_test_cancelled, heap) == 0 && pthread_join(thread, &result) == 0);
+  MI_CHECK(result == PTHREAD_CANCELED && mi_profiler_test_went_on);
+  MI_CHECK_EQ(mi_profiler_test_files("cancelled"), 1);
+  mi_pprof_profiler_delete(profiler);
+  mi_heap_delete(heap);
+}
+
 // A larger interval of samples: as many files as there would be with all of them, but for chance. Of 16 MiB in blocks of 64 bytes
 // some 16384 are sampled at 1 KiB, so that the estimate has a standard error of an eighth of a file: two are 16 of that.
 MI_TEST(estimated_intervals) {
