@@ -255,6 +255,10 @@ void _mi_sample_changed(void) {
   if (_mi_tls.own != NULL) {
     _mi_thread_each_theap(&_mi_sample_update_slow);
   }
+  if (MI_HAS_QUARANTINE) {
+    // After the number: the next call of a thread is a slow one, and looks at it before it arms.
+    _mi_threads_disarm();
+  }
 }
 
 static void mi_sample_set_rate(mi_guarded_settings_t* settings, size_t rate, size_t seed) {

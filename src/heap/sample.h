@@ -19,9 +19,13 @@ mi_cold void _mi_sample_update_slow(mi_theap_t* theap);
 
 extern _Atomic(uint32_t) _mi_sample_generation;
 
-mi_inline void _mi_sample_update(mi_theap_t* theap) {
+mi_inline bool _mi_sample_is_old(const mi_theap_t* theap) {
   // Relaxed: a setting that is missed here is seen by the next slow call.
-  if (mi_unlikely(theap->sampling.generation != mi_atomic_load_relaxed(&_mi_sample_generation))) {
+  return mi_unlikely(theap->sampling.generation != mi_atomic_load_relaxed(&_mi_sample_generation));
+}
+
+mi_inline void _mi_sample_update(mi_theap_t* theap) {
+  if (_mi_sample_is_old(theap)) {
     _mi_sample_update_slow(theap);
   }
 }
@@ -66,7 +70,8 @@ unsigned _mi_sample_take_ended(mi_theap_t* theap, unsigned bin);
 // The seed that the process's sampling began with, as option guarded_sample_seed takes it.
 size_t _mi_sample_seed(void);
 
-// Settings. Each takes effect for the calling thread at once, for others with their next call that finds no block in a list.
+// Settings. Each takes effect for the calling thread at once, for others with their next call that finds no block in a list; where
+// blocks serve again from a quarantine, which may never end, with their next call.
 
 // Options have changed, or were read; a profile has started or ended.
 void _mi_sample_changed(void);
