@@ -54,6 +54,13 @@ typedef struct mi_guarded_settings_s {
   _Atomic(bool) has_bounds;
 } mi_guarded_settings_t;
 
+// How long it is until allocations of a class are sampled: see sample.h.
+typedef struct mi_countdown_s {
+  uint32_t ahead;                  // allocations before the next sampled one of any kind; 0: it is that one, or `left` tells
+  uint32_t seen;                   // what `ahead` was when `left` was brought up to date
+  uint32_t left[MI_SAMPLE_KINDS];  // before the next one of a kind, and one more; 0: not drawn yet
+} mi_countdown_t;
+
 // The sampling of a theap: see sample.h.
 typedef struct mi_sampling_s {
   unsigned kinds;       // that are on
@@ -68,13 +75,11 @@ typedef struct mi_sampling_s {
   int64_t pace_start;
   mi_guarded_settings_t own;
   mi_profile_thread_t profile;
-  mi_sampler_t numbers;          // for what is not a countdown
-  uint64_t stream;               // of the countdowns' numbers
-  uint32_t drawn[MI_BIN_COUNT];  // countdowns, of each class: a number depends on nothing else
-  // How many allocations of a class go before the next sampled one, and one more; 0: not drawn yet. `takes`: how many blocks
-  // serve again from the class's quarantine.
-  uint32_t left[MI_SAMPLE_KINDS][MI_BIN_COUNT];
-  uint32_t takes[MI_SAMPLE_KINDS][MI_BIN_COUNT];
+  mi_sampler_t numbers;                    // for what is not a countdown
+  uint64_t stream;                         // of the countdowns' numbers
+  uint32_t drawn[MI_BIN_COUNT];            // countdowns, of each class: a number depends on nothing else
+  mi_countdown_t lists[MI_BIN_COUNT];      // of what lists serve
+  mi_countdown_t takes[MI_BIN_COUNT];      // of what serves again from the class's quarantine
   const mi_page_t* counted[MI_BIN_COUNT];  // whose list is counted
 } mi_sampling_t;
 
