@@ -343,7 +343,8 @@ static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) 
     return sampling ? mi_theap_try_single_sampled(theap, request)
                     : mi_theap_try_single(theap, request->size, request->align, request->grows, request->zero);
   }
-  void* const p = sampling ? mi_theap_try_sampled(theap, request) : NULL;
+  void* const p =
+      sampling && _mi_sample_may_be_now(theap, _mi_bin_of_size(request->room)) ? mi_theap_try_sampled(theap, request) : NULL;
   return p != NULL ? p : mi_theap_try_block(theap, request->size, request->room, request->zero, request->origin);
 }
 

@@ -123,7 +123,7 @@ void _mi_sample_put_down_slow(mi_theap_t* theap, const mi_page_t* page) {
   }
 }
 
-void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
+static mi_noinline void mi_sample_follow_any(mi_theap_t* theap, unsigned bin) {
   mi_page_t* const page = theap->queues[bin].first;
   const mi_page_t* const counted = theap->sampling.counted[bin];
   if (counted != NULL && counted != page) {
@@ -140,6 +140,22 @@ void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
   }
   countdown->ahead -= ahead < length ? ahead : length;
   theap->sampling.counted[bin] = page;
+}
+
+void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
+  mi_sampling_t* const sampling = &theap->sampling;
+  const mi_page_t* const page = theap->queues[bin].first;
+  // As it mostly is: no list is counted any more, and this one ends before the next sampled allocation.
+  if (page != NULL && sampling->counted[bin] == NULL && _mi_page_is_ready(page)) {
+    const uint32_t length = _mi_page_free_length_at_once(page);
+    const uint32_t ahead = sampling->lists[bin].ahead;
+    if (mi_likely(length < ahead)) {
+      sampling->lists[bin].ahead = ahead - length;
+      sampling->counted[bin] = page;
+      return;
+    }
+  }
+  mi_sample_follow_any(theap, bin);
 }
 
 unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin) {

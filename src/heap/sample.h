@@ -34,6 +34,15 @@ mi_inline void _mi_sample_update(mi_theap_t* theap) {
 // what has no class. One that a counted list will serve is none.
 unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin);
 
+// Whether that may be any, for a class.
+mi_inline bool _mi_sample_may_be_now(mi_theap_t* theap, unsigned bin) {
+  const mi_page_t* const counted = theap->sampling.counted[bin];
+  if (counted != NULL && !_mi_page_is_ready(counted)) {
+    theap->sampling.counted[bin] = NULL;
+  }
+  return MI_HAS_QUARANTINE || theap->sampling.lists[bin].ahead == 0;
+}
+
 // An allocation of the class, asked about by _mi_sample_now, was or will be served by no list.
 void _mi_sample_pass(mi_theap_t* theap, unsigned bin);
 
@@ -42,7 +51,7 @@ void _mi_sample_put_down_slow(mi_theap_t* theap, const mi_page_t* page);
 
 // The first page of a queue is another one, or its list is: the list is counted, and any other of the class no longer.
 mi_inline void _mi_sample_follow(mi_theap_t* theap, unsigned bin) {
-  if (mi_unlikely(theap->sampling.kinds != 0)) {
+  if (mi_unlikely(theap->sampling.kinds != 0) && theap->queues[bin].first != theap->sampling.counted[bin]) {
     _mi_sample_follow_slow(theap, bin);
   }
 }
