@@ -39,6 +39,14 @@ PROFILE_COPTS = {
     "debug": ["-fno-omit-frame-pointer"],
 }
 
+# More for the layers that a program's calls pass through, where a profile keeps no frame pointers: a function that calls another
+# keeps its own, so that the heap profiler finds who called it. One that calls none, or only in its place, has nothing to keep.
+CALLED_LAYERS = ["alloc", "api"]
+
+CALLED_COPTS = {
+    "release": ["-fno-omit-frame-pointer", "-momit-leaf-frame-pointer"],
+}
+
 # The shared library. Undefined symbols are an error unless a sanitizer's run time is to come with the program.
 SHARED_LINKOPTS = [
     "-Wl,-z,now",

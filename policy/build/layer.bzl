@@ -2,7 +2,7 @@
 
 load("@rules_cc//cc:defs.bzl", "cc_library")
 load("//policy:variants.bzl", "ALL", "variant")
-load("//policy/build:copts.bzl", "LIBRARY_COPTS", "PROFILE_COPTS")
+load("//policy/build:copts.bzl", "CALLED_COPTS", "CALLED_LAYERS", "LIBRARY_COPTS", "PROFILE_COPTS")
 load("//policy/build:layers.bzl", "layer_folder", "layer_rank")
 
 def layer_target(layer, short):
@@ -21,7 +21,7 @@ def _library(name, v, layer, srcs, hdrs, deps, extra_deps, copts, textual_hdrs):
         srcs = srcs,
         hdrs = hdrs,
         textual_hdrs = textual_hdrs,
-        copts = LIBRARY_COPTS + PROFILE_COPTS.get(v.profile, []) + copts + v.copts,
+        copts = LIBRARY_COPTS + PROFILE_COPTS.get(v.profile, []) + (CALLED_COPTS.get(v.profile, []) if layer in CALLED_LAYERS else []) + copts + v.copts,
         linkstatic = True,
         tags = v.tags,
         visibility = ["//visibility:public"],

@@ -7,10 +7,15 @@
 
 #include "src/alloc/alloc.h"
 #include "src/alloc/told.h"
+#include "src/heap/sample.h"
 
 // A block of `room` bytes from the theap's own queue, for a request of `size`.
 mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, size_t room, bool zero, mi_family_t family) {
   const unsigned bin = _mi_bin_of_size(room);
+  // Nobody disarms who names a theap.
+  if (MI_HAS_QUARANTINE && _mi_sample_is_old(theap)) {
+    return NULL;
+  }
   if (MI_HAS_QUARANTINE && theap->quarantines[bin]->ready > 0) {
     mi_page_t* page;
     mi_block_t* block;

@@ -50,7 +50,7 @@ void mi_prof_stop(void) {
   _mi_sample_changed();
 }
 
-bool mi_prof_is_enabled(void) { return _mi_profile_is_on(); }
+bool mi_prof_is_enabled(void) { return _mi_profile_runs(); }
 
 void mi_prof_reset(void) { _mi_profile_reset(); }
 
@@ -108,7 +108,7 @@ void mi_prof_debug_stats(size_t* records, size_t* bytes, size_t* unique_stacks) 
 
 // Copies and visits
 
-mi_prof_snapshot_t* mi_prof_snapshot_new(void) { return _mi_profile_snapshot(MI_PROFILE_SCOPE_ANY); }
+mi_prof_snapshot_t* mi_prof_snapshot_new(void) { return _mi_profile_snapshot(); }
 
 void mi_prof_snapshot_free(mi_prof_snapshot_t* snap) { _mi_profile_snapshot_free(snap); }
 
@@ -117,7 +117,7 @@ bool mi_prof_snapshot_visit(const mi_prof_snapshot_t* snap, mi_prof_visit_fun* v
 }
 
 bool mi_prof_visit(mi_prof_visit_fun* visitor, void* arg) {
-  mi_prof_snapshot_t* const snapshot = _mi_profile_snapshot(MI_PROFILE_SCOPE_ANY);
+  mi_prof_snapshot_t* const snapshot = _mi_profile_snapshot();
   const bool visited = _mi_profile_visit(snapshot, visitor, arg);
   _mi_profile_snapshot_free(snapshot);
   return visited;
@@ -128,7 +128,7 @@ bool mi_prof_modules_visit(mi_prof_module_visit_fun* visitor, void* arg) { retur
 // Dumps
 
 static bool mi_prof_dump_as(bool is_text, const char* path, mi_prof_write_fun* write, void* arg) {
-  mi_prof_snapshot_t* const snapshot = _mi_profile_snapshot(MI_PROFILE_SCOPE_ANY);
+  mi_prof_snapshot_t* const snapshot = _mi_profile_snapshot();
   if (snapshot == NULL || (path == NULL && write == NULL)) {
     _mi_profile_snapshot_free(snapshot);
     return false;

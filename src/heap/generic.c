@@ -312,7 +312,7 @@ static mi_cold void* mi_theap_try_sampled(mi_theap_t* theap, const mi_request_t*
     p = mi_theap_try_single(theap, request->size, block_size & (~block_size + 1), false, request->zero);
   }
   if (p != NULL && profiled) {
-    _mi_profiled_note(theap, p, request->size, request->frame);
+    _mi_profiled_note(theap->sampling.profile.number, p, request->size, request->frame);
   }
   if ((sampled & MI_SAMPLE_AGAIN) == 0 && p != NULL) {
     _mi_sample_pass(theap, bin);
@@ -332,7 +332,7 @@ static mi_cold void* mi_theap_try_single_sampled(mi_theap_t* theap, const mi_req
     p = mi_theap_try_single(theap, request->size, request->align, request->grows, request->zero);
   }
   if (p != NULL && (theap->sampling.kinds & MI_SAMPLE_PROFILE) != 0 && _mi_profile_hits(&theap->sampling.profile, request->size)) {
-    _mi_profiled_note(theap, p, request->size, request->frame);
+    _mi_profiled_note(theap->sampling.profile.number, p, request->size, request->frame);
   }
   return p;
 }
@@ -343,7 +343,8 @@ static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) 
     return sampling ? mi_theap_try_single_sampled(theap, request)
                     : mi_theap_try_single(theap, request->size, request->align, request->grows, request->zero);
   }
-  void* const p = sampling ? mi_theap_try_sampled(theap, request) : NULL;
+  void* const p =
+      sampling && _mi_sample_may_be_now(theap, _mi_bin_of_size(request->room)) ? mi_theap_try_sampled(theap, request) : NULL;
   return p != NULL ? p : mi_theap_try_block(theap, request->size, request->room, request->zero, request->origin);
 }
 

@@ -115,13 +115,11 @@ void _mi_page_count_joined(mi_page_t* page, uint32_t moved) {
 }
 
 uint32_t _mi_page_free_length(const mi_page_t* page) {
-  if (MI_HAS_OUTLINE_LISTS) {
-    return (uint32_t)page->stocked;
+  uint32_t length = _mi_page_free_length_at_once(page);
+  if (length != UINT32_MAX) {
+    return length;
   }
-  if (page->local_free == NULL) {
-    return (uint32_t)_mi_min(page->capacity - _mi_page_in_use(page), page->listed);
-  }
-  uint32_t length = 0;
+  length = 0;
   for (const mi_block_t* block = page->free; block != NULL && length < page->listed; block = _mi_block_next(page, block)) {
     if ((uintptr_t)block - (uintptr_t)page->start >= page->reserved * page->block_size || !_mi_page_may_be_free(page, block)) {
       break;

@@ -66,6 +66,14 @@ void _mi_page_count_joined(mi_page_t* page, uint32_t moved);
 // not lead to a free block ends the list.
 uint32_t _mi_page_free_length(const mi_page_t* page);
 
+// The same where that takes no walk through the list; else UINT32_MAX.
+mi_inline uint32_t _mi_page_free_length_at_once(const mi_page_t* page) {
+  if (MI_HAS_OUTLINE_LISTS) {
+    return (uint32_t)page->stocked;
+  }
+  return page->local_free == NULL ? (uint32_t)_mi_min(page->capacity - _mi_page_in_use(page), page->listed) : UINT32_MAX;
+}
+
 // The page, of the calling thread's, has so many blocks in use, or is about to.
 void _mi_page_note_live(mi_page_t* page, uint32_t live);
 

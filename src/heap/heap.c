@@ -12,6 +12,7 @@
 #include "src/heap/block.h"
 #include "src/heap/guarded.h"
 #include "src/heap/heap-stats.h"
+#include "src/heap/profiled.h"
 #include "src/heap/single.h"
 #include "src/heap/subproc.h"
 #include "src/heap/visit.h"
@@ -76,6 +77,8 @@ mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
     mi_atomic_store_relaxed(&heap->arena, config->arena);
     mi_atomic_store_relaxed(&heap->numa_node, -1);
     mi_atomic_store_relaxed(&heap->fill_preserve, 0);
+    mi_atomic_store_relaxed(&heap->profiler, 0);
+    mi_atomic_store_relaxed(&heap->profiler_of_all, 0);
     memset((void*)&heap->guarded, 0, sizeof(heap->guarded));
     mi_atomic_store_relaxed(&heap->id, ++mi_heaps.last_id);
     heap->prev = NULL;
@@ -406,6 +409,7 @@ static void mi_heap_end_as(mi_heap_t* heap, bool destroy) {
     return;
   }
   _mi_heap_tell_loss(&loss);
+  _mi_profiled_heap_ended();
   _mi_thread_disarm();
 }
 

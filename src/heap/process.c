@@ -18,7 +18,6 @@
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
 #include "src/prim/prim.h"
-#include "src/profile/settings.h"
 #include "src/profile/unwrapped.h"
 #include "src/region/arena-program.h"
 #include "src/region/arena-quarantine.h"
@@ -300,7 +299,7 @@ __attribute__((constructor(101))) static void mi_process_load(void) {
   if (_mi_memory_events_start()) {
     _mi_threads_disarm();
   }
-  _mi_profile_load();
+  _mi_profiled_process_start();
   _mi_guarded_draw_process();
   _mi_sample_changed();
   if (is_ready) {

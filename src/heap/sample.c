@@ -10,6 +10,7 @@
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/heap.h"
+#include "src/heap/profiled.h"
 #include "src/sys/options.h"
 
 // 0 is that of a theap that has not looked yet.
@@ -51,46 +52,61 @@ static uint32_t mi_sample_draw(mi_theap_t* theap, unsigned kind, unsigned bin) {
   return _mi_sampler_gap(&numbers, sampling->rate);
 }
 
-// How many allocations go before the next sampled one of a kind, and one more.
-static uint32_t* mi_sample_left(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KINDS][MI_BIN_COUNT], unsigned kind, unsigned bin) {
-  uint32_t* const left = &table[kind][bin];
-  if (mi_unlikely(*left == 0)) {
-    *left = mi_sample_draw(theap, kind, bin) + 1;
-  }
-  return left;
-}
-
 static bool mi_sample_is_on(const mi_theap_t* theap, unsigned kind) { return ((theap->sampling.kinds >> kind) & 1) != 0; }
 
-// How many go before the next sampled one of any kind, at most `max`.
-static uint32_t mi_sample_least(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KINDS][MI_BIN_COUNT], unsigned bin, uint32_t max) {
+// Brings `left` up to date. What has been counted since is the same for all kinds, and stands in `ahead` alone.
+static void mi_countdown_settle(const mi_theap_t* theap, mi_countdown_t* countdown) {
+  const uint32_t count = countdown->seen - countdown->ahead;
   for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
-    const uint32_t left = mi_sample_is_on(theap, kind) ? *mi_sample_left(theap, table, kind, bin) - 1 : max;
-    max = left < max ? left : max;
+    countdown->left[kind] -= mi_sample_is_on(theap, kind) && countdown->left[kind] != 0 ? count : 0;
   }
-  return max;
+  countdown->seen = countdown->ahead;
 }
 
-static void mi_sample_count(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KINDS][MI_BIN_COUNT], unsigned bin, uint32_t count) {
+// Draws what is not drawn yet, and finds out what comes first.
+static mi_cold void mi_countdown_look(mi_theap_t* theap, mi_countdown_t* countdown, unsigned bin) {
+  mi_countdown_settle(theap, countdown);
+  uint32_t least = MI_SAMPLER_NEVER;
   for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
     if (mi_sample_is_on(theap, kind)) {
-      *mi_sample_left(theap, table, kind, bin) -= count;
+      uint32_t* const left = &countdown->left[kind];
+      *left = *left == 0 ? mi_sample_draw(theap, kind, bin) + 1 : *left;
+      least = *left - 1 < least ? *left - 1 : least;
     }
   }
+  countdown->ahead = least;
+  countdown->seen = least;
+}
+
+// One kind is to be drawn anew.
+static void mi_countdown_forget(const mi_theap_t* theap, mi_countdown_t* countdown, unsigned kind) {
+  mi_countdown_settle(theap, countdown);
+  countdown->left[kind] = 0;
+  countdown->ahead = 0;
+  countdown->seen = 0;
+}
+
+// How many go before the next sampled one of any kind.
+static uint32_t mi_countdown_ahead(mi_theap_t* theap, mi_countdown_t* countdown, unsigned bin) {
+  if (mi_unlikely(countdown->ahead == 0)) {
+    mi_countdown_look(theap, countdown, bin);
+  }
+  return countdown->ahead;
 }
 
 // The kinds whose countdown is at its end; each begins anew, with `before` allocations that come first.
-static unsigned mi_sample_ended(mi_theap_t* theap, uint32_t table[MI_SAMPLE_KINDS][MI_BIN_COUNT], unsigned bin, uint32_t before) {
+static unsigned mi_countdown_ended(mi_theap_t* theap, mi_countdown_t* countdown, unsigned bin, uint32_t before) {
+  if (mi_countdown_ahead(theap, countdown, bin) != 0) {
+    return 0;
+  }
   unsigned ended = 0;
   for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
-    if (mi_sample_is_on(theap, kind)) {
-      uint32_t* const left = mi_sample_left(theap, table, kind, bin);
-      if (*left == 1) {
-        ended |= 1U << kind;
-        *left = mi_sample_draw(theap, kind, bin) + 1 + before;
-      }
+    if (mi_sample_is_on(theap, kind) && countdown->left[kind] == 1) {
+      ended |= 1U << kind;
+      countdown->left[kind] = mi_sample_draw(theap, kind, bin) + 1 + before;
     }
   }
+  mi_countdown_look(theap, countdown, bin);
   return ended;
 }
 
@@ -103,16 +119,11 @@ void _mi_sample_put_down_slow(mi_theap_t* theap, const mi_page_t* page) {
   }
   theap->sampling.counted[bin] = NULL;
   if (_mi_page_is_ready(page)) {
-    const uint32_t length = _mi_page_free_length(page);
-    for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
-      if (mi_sample_is_on(theap, kind)) {
-        *mi_sample_left(theap, theap->sampling.left, kind, bin) += length;
-      }
-    }
+    theap->sampling.lists[bin].ahead += _mi_page_free_length(page);
   }
 }
 
-void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
+static mi_noinline void mi_sample_follow_any(mi_theap_t* theap, unsigned bin) {
   mi_page_t* const page = theap->queues[bin].first;
   const mi_page_t* const counted = theap->sampling.counted[bin];
   if (counted != NULL && counted != page) {
@@ -122,12 +133,29 @@ void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
     return;
   }
   const uint32_t length = _mi_page_free_length(page);
-  const uint32_t keep = mi_sample_least(theap, theap->sampling.left, bin, length);
-  if (keep < length) {
-    _mi_page_hold_back(page, keep);
+  mi_countdown_t* const countdown = &theap->sampling.lists[bin];
+  const uint32_t ahead = mi_countdown_ahead(theap, countdown, bin);
+  if (mi_unlikely(ahead < length)) {
+    _mi_page_hold_back(page, ahead);
   }
-  mi_sample_count(theap, theap->sampling.left, bin, keep);
+  countdown->ahead -= ahead < length ? ahead : length;
   theap->sampling.counted[bin] = page;
+}
+
+void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
+  mi_sampling_t* const sampling = &theap->sampling;
+  const mi_page_t* const page = theap->queues[bin].first;
+  // As it mostly is: no list is counted any more, and this one ends before the next sampled allocation.
+  if (page != NULL && sampling->counted[bin] == NULL && _mi_page_is_ready(page)) {
+    const uint32_t length = _mi_page_free_length_at_once(page);
+    const uint32_t ahead = sampling->lists[bin].ahead;
+    if (mi_likely(length < ahead)) {
+      sampling->lists[bin].ahead = ahead - length;
+      sampling->counted[bin] = page;
+      return;
+    }
+  }
+  mi_sample_follow_any(theap, bin);
 }
 
 unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin) {
@@ -142,22 +170,27 @@ unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin) {
     }
     theap->sampling.counted[bin] = NULL;
   }
-  return mi_sample_ended(theap, theap->sampling.left, bin, 1);
+  return mi_countdown_ended(theap, &theap->sampling.lists[bin], bin, 1);
 }
 
-void _mi_sample_pass(mi_theap_t* theap, unsigned bin) { mi_sample_count(theap, theap->sampling.left, bin, 1); }
+void _mi_sample_pass(mi_theap_t* theap, unsigned bin) {
+  mi_countdown_t* const countdown = &theap->sampling.lists[bin];
+  countdown->ahead -= mi_countdown_ahead(theap, countdown, bin) != 0;
+}
 
 // Quarantines
 
 int64_t _mi_sample_grant(mi_theap_t* theap, unsigned bin) {
-  return theap->sampling.kinds == 0 ? INT64_MAX : mi_sample_least(theap, theap->sampling.takes, bin, MI_SAMPLER_NEVER);
+  return theap->sampling.kinds == 0 ? INT64_MAX : mi_countdown_ahead(theap, &theap->sampling.takes[bin], bin);
 }
 
 void _mi_sample_taken(mi_theap_t* theap, unsigned bin, int64_t count) {
-  mi_sample_count(theap, theap->sampling.takes, bin, (uint32_t)count);
+  theap->sampling.takes[bin].ahead -= (uint32_t)count;
 }
 
-unsigned _mi_sample_take_ended(mi_theap_t* theap, unsigned bin) { return mi_sample_ended(theap, theap->sampling.takes, bin, 0); }
+unsigned _mi_sample_take_ended(mi_theap_t* theap, unsigned bin) {
+  return mi_countdown_ended(theap, &theap->sampling.takes[bin], bin, 0);
+}
 
 // Settings
 
@@ -190,9 +223,11 @@ static void mi_sample_pause(mi_theap_t* theap) {
 
 static void mi_sample_resume(mi_theap_t* theap, unsigned kind, bool is_on) {
   mi_sampling_t* const sampling = &theap->sampling;
+  for (unsigned bin = 0; bin < MI_BIN_COUNT; bin++) {
+    mi_countdown_forget(theap, &sampling->lists[bin], kind);
+    mi_countdown_forget(theap, &sampling->takes[bin], kind);
+  }
   sampling->kinds = (sampling->kinds & ~(1U << kind)) | (is_on ? 1U << kind : 0);
-  memset(sampling->left[kind], 0, sizeof(sampling->left[kind]));
-  memset(sampling->takes[kind], 0, sizeof(sampling->takes[kind]));
   _mi_quarantine_grant_all(theap, true);
   for (unsigned bin = MI_BIN_FIRST; sampling->kinds != 0 && bin <= MI_BIN_LAST; bin++) {
     _mi_sample_follow_slow(theap, bin);
@@ -217,13 +252,12 @@ static void mi_sample_restart(mi_theap_t* theap, uint32_t rate, size_t seed, uin
 }
 
 static void mi_sample_update_profile(mi_theap_t* theap) {
-  const bool is_on = _mi_profile_is_on();
-  if (is_on != mi_sample_is_on(theap, MI_SAMPLE_FOR_PROFILE) || (is_on && !_mi_profile_is_of(&theap->sampling.profile))) {
+  mi_profile_thread_t profile = theap->sampling.profile;
+  if ((_mi_profile_is_on() || profile.number != 0) &&
+      _mi_profile_follow(&profile, _mi_profiled_wanted(mi_atomic_load_relaxed(&theap->heap)), mi_sample_stream(theap))) {
     mi_sample_pause(theap);
-    if (is_on) {
-      _mi_profile_renew(&theap->sampling.profile, mi_sample_stream(theap));
-    }
-    mi_sample_resume(theap, MI_SAMPLE_FOR_PROFILE, is_on);
+    theap->sampling.profile = profile;
+    mi_sample_resume(theap, MI_SAMPLE_FOR_PROFILE, profile.number != 0);
   }
 }
 
@@ -254,6 +288,10 @@ void _mi_sample_changed(void) {
   (void)mi_atomic_add_acq_rel(&_mi_sample_generation, 1);
   if (_mi_tls.own != NULL) {
     _mi_thread_each_theap(&_mi_sample_update_slow);
+  }
+  if (MI_HAS_QUARANTINE) {
+    // After the number: the next call of a thread is a slow one, and looks at it before it arms.
+    _mi_threads_disarm();
   }
 }
 

@@ -19,9 +19,13 @@ mi_cold void _mi_sample_update_slow(mi_theap_t* theap);
 
 extern _Atomic(uint32_t) _mi_sample_generation;
 
-mi_inline void _mi_sample_update(mi_theap_t* theap) {
+mi_inline bool _mi_sample_is_old(const mi_theap_t* theap) {
   // Relaxed: a setting that is missed here is seen by the next slow call.
-  if (mi_unlikely(theap->sampling.generation != mi_atomic_load_relaxed(&_mi_sample_generation))) {
+  return mi_unlikely(theap->sampling.generation != mi_atomic_load_relaxed(&_mi_sample_generation));
+}
+
+mi_inline void _mi_sample_update(mi_theap_t* theap) {
+  if (_mi_sample_is_old(theap)) {
     _mi_sample_update_slow(theap);
   }
 }
@@ -29,6 +33,15 @@ mi_inline void _mi_sample_update(mi_theap_t* theap) {
 // Which kinds sample the allocation of the class that is about to be made; their countdowns begin anew. MI_BIN_SINGLE: of
 // what has no class. One that a counted list will serve is none.
 unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin);
+
+// Whether that may be any, for a class.
+mi_inline bool _mi_sample_may_be_now(mi_theap_t* theap, unsigned bin) {
+  const mi_page_t* const counted = theap->sampling.counted[bin];
+  if (counted != NULL && !_mi_page_is_ready(counted)) {
+    theap->sampling.counted[bin] = NULL;
+  }
+  return MI_HAS_QUARANTINE || theap->sampling.lists[bin].ahead == 0;
+}
 
 // An allocation of the class, asked about by _mi_sample_now, was or will be served by no list.
 void _mi_sample_pass(mi_theap_t* theap, unsigned bin);
@@ -38,7 +51,7 @@ void _mi_sample_put_down_slow(mi_theap_t* theap, const mi_page_t* page);
 
 // The first page of a queue is another one, or its list is: the list is counted, and any other of the class no longer.
 mi_inline void _mi_sample_follow(mi_theap_t* theap, unsigned bin) {
-  if (mi_unlikely(theap->sampling.kinds != 0)) {
+  if (mi_unlikely(theap->sampling.kinds != 0) && theap->queues[bin].first != theap->sampling.counted[bin]) {
     _mi_sample_follow_slow(theap, bin);
   }
 }
@@ -66,7 +79,8 @@ unsigned _mi_sample_take_ended(mi_theap_t* theap, unsigned bin);
 // The seed that the process's sampling began with, as option guarded_sample_seed takes it.
 size_t _mi_sample_seed(void);
 
-// Settings. Each takes effect for the calling thread at once, for others with their next call that finds no block in a list.
+// Settings. Each takes effect for the calling thread at once, for others with their next call that finds no block in a list; where
+// blocks serve again from a quarantine, which may never end, with their next call.
 
 // Options have changed, or were read; a profile has started or ended.
 void _mi_sample_changed(void);

@@ -54,6 +54,13 @@ typedef struct mi_guarded_settings_s {
   _Atomic(bool) has_bounds;
 } mi_guarded_settings_t;
 
+// How long it is until allocations of a class are sampled: see sample.h.
+typedef struct mi_countdown_s {
+  uint32_t ahead;                  // allocations before the next sampled one of any kind; 0: it is that one, or `left` tells
+  uint32_t seen;                   // what `ahead` was when `left` was brought up to date
+  uint32_t left[MI_SAMPLE_KINDS];  // before the next one of a kind, and one more; 0: not drawn yet
+} mi_countdown_t;
+
 // The sampling of a theap: see sample.h.
 typedef struct mi_sampling_s {
   unsigned kinds;       // that are on
@@ -68,13 +75,11 @@ typedef struct mi_sampling_s {
   int64_t pace_start;
   mi_guarded_settings_t own;
   mi_profile_thread_t profile;
-  mi_sampler_t numbers;          // for what is not a countdown
-  uint64_t stream;               // of the countdowns' numbers
-  uint32_t drawn[MI_BIN_COUNT];  // countdowns, of each class: a number depends on nothing else
-  // How many allocations of a class go before the next sampled one, and one more; 0: not drawn yet. `takes`: how many blocks
-  // serve again from the class's quarantine.
-  uint32_t left[MI_SAMPLE_KINDS][MI_BIN_COUNT];
-  uint32_t takes[MI_SAMPLE_KINDS][MI_BIN_COUNT];
+  mi_sampler_t numbers;                    // for what is not a countdown
+  uint64_t stream;                         // of the countdowns' numbers
+  uint32_t drawn[MI_BIN_COUNT];            // countdowns, of each class: a number depends on nothing else
+  mi_countdown_t lists[MI_BIN_COUNT];      // of what lists serve
+  mi_countdown_t takes[MI_BIN_COUNT];      // of what serves again from the class's quarantine
   const mi_page_t* counted[MI_BIN_COUNT];  // whose list is counted
 } mi_sampling_t;
 
@@ -128,6 +133,8 @@ struct mi_heap_s {
   bool allow_destroy;                   // else its end by destroy is one by delete
   mi_heap_t* next_main;                 // of a main heap: that of another sub-process, under the heaps' lock
   _Atomic(uint32_t) fill_preserve;      // bytes at the start of a block that a free leaves as they are, where freed blocks are filled
+  _Atomic(uint32_t) profiler;           // its number; 0: what its sub-process has; MI_PROFILE_NONE or MI_HEAP_DETACHED: none
+  _Atomic(uint32_t) profiler_of_all;    // of a main heap: the number of that of all heaps of the sub-process; 0: none
   mi_guarded_settings_t guarded;
   mi_heap_counts_t counts;
   mi_stats_t* ended;  // of the main heap of another sub-process: what its heaps that have ended had counted; under the heaps' lock

@@ -5,6 +5,7 @@
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/heap.h"
+#include "src/heap/sample.h"
 #include "src/heap/theap.h"
 #include "src/prim/prim.h"
 #include "src/region/arena.h"
@@ -86,6 +87,10 @@ void _mi_theap_tick(void) {
     (void)_mi_random_next(&own->random);
     own->key_generation = own->random.generation;
     _mi_thread_each_theap(&mi_theap_rekey);
+  }
+  // A quarantine may serve for good once the thread is armed.
+  if (MI_HAS_QUARANTINE && _mi_sample_is_old(own) && !_mi_heaps_are_busy_here()) {
+    _mi_thread_each_theap(&_mi_sample_update_slow);
   }
   // Relaxed: a deadline that is missed here is seen by the next call.
   int64_t purge_due = mi_atomic_load_relaxed(&_mi_arena_purge_due);

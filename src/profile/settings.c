@@ -42,12 +42,22 @@ static bool mi_settings_read_is_proto(void) {
   return (proto[i] == 0 && text[i] == 0) || strcmp(text, "1") == 0;
 }
 
+// The name of a file; empty: the variable is not set, or too long.
+static void mi_settings_read_path(const char* name, char path[MI_SEALED_PATH_MAX]) {
+  const int found = _mi_prim_getenv(name, path, MI_SEALED_PATH_MAX);
+  if (found == 2) {
+    _mi_log_config_warning("environment variable %s is longer than %d bytes, and ignored\n", name, MI_SEALED_PATH_MAX - 1);
+  }
+  if (found != 1) {
+    path[0] = 0;
+  }
+}
+
 static void mi_settings_read(void) {
   char path[MI_SEALED_PATH_MAX];
-  const int found = _mi_prim_getenv("MIMALLOC_PROF_DUMP_AT_EXIT", path, sizeof(path));
-  if (found == 2) {
-    _mi_log_config_warning("environment variable MIMALLOC_PROF_DUMP_AT_EXIT is longer than %d bytes, and ignored\n", MI_SEALED_PATH_MAX - 1);
-  }
+  char base[MI_SEALED_PATH_MAX];
+  mi_settings_read_path("MIMALLOC_PROF_DUMP_AT_EXIT", path);
+  mi_settings_read_path("MIMALLOC_PROFILE", base);
   const size_t interval = mi_settings_read_interval();
   const bool is_proto = mi_settings_read_is_proto();
   if (!_mi_sealed_open("the file of the heap profile")) {
@@ -56,7 +66,8 @@ static void mi_settings_read(void) {
   _mi_settings.profile_interval = interval;
   _mi_settings.profile_proto = is_proto;
   _mi_settings.profile_loaded = true;
-  memcpy(_mi_settings.profile_path, path, found == 1 ? sizeof(path) : 0);
+  (void)_mi_fmt(_mi_settings.profile_path, sizeof(_mi_settings.profile_path), "%s", path);
+  (void)_mi_fmt(_mi_settings.profiler_base, sizeof(_mi_settings.profiler_base), "%s", base);
   _mi_sealed_close();
 }
 
@@ -142,7 +153,7 @@ void _mi_profile_settings_keep(const mi_prof_config_t* config, const mi_profile_
 
 bool _mi_profile_wants_dump(bool* is_text) {
   *is_text = !_mi_settings.profile_proto;
-  return _mi_settings.profile_path[0] != 0 && _mi_profile_is_on();
+  return _mi_settings.profile_path[0] != 0 && _mi_profile_runs();
 }
 
 // The path with the number of the process for %p. False: it is too long.
@@ -165,7 +176,7 @@ static bool mi_settings_expand(const char* path, char* to, size_t size) {
 
 void _mi_profile_dump_at_exit(const mi_profile_figures_t* figures) {
   char path[MI_SEALED_PATH_MAX + 32];
-  mi_prof_snapshot_t* const snapshot = _mi_profile_snapshot(MI_PROFILE_SCOPE_ANY);
+  mi_prof_snapshot_t* const snapshot = _mi_profile_snapshot();
   if (snapshot == NULL || !mi_settings_expand(_mi_settings.profile_path, path, sizeof(path)) ||
       !_mi_profile_write_file(snapshot, figures, path, true)) {
     _mi_log_config_warning("the heap profile cannot be written to %s: it must be a file of this user with no other name\n",

@@ -82,8 +82,8 @@ void _mi_profile_table_end(mi_profile_table_t* table) {
 
 // Stacks
 
-static uint32_t mi_profile_hash(uint32_t scope, const uintptr_t* calls, size_t depth) {
-  uint64_t hash = scope + UINT64_C(0x9e3779b97f4a7c15);
+static uint32_t mi_profile_hash(const uintptr_t* calls, size_t depth) {
+  uint64_t hash = UINT64_C(0x9e3779b97f4a7c15);
   for (size_t i = 0; i < depth; i++) {
     hash = (hash ^ calls[i]) * UINT64_C(0xff51afd7ed558ccd);
     hash ^= hash >> 32;
@@ -91,10 +91,10 @@ static uint32_t mi_profile_hash(uint32_t scope, const uintptr_t* calls, size_t d
   return (uint32_t)hash;
 }
 
-static mi_profile_stack_t* mi_profile_find(const mi_profile_table_t* table, uint32_t hash, uint32_t scope, const uintptr_t* calls, size_t depth) {
+static mi_profile_stack_t* mi_profile_find(const mi_profile_table_t* table, uint32_t hash, const uintptr_t* calls, size_t depth) {
   mi_profile_stack_t* stack = table->buckets[hash % MI_PROFILE_BUCKETS];
   for (; stack != NULL; stack = stack->next) {
-    if (stack->hash == hash && stack->scope == scope && stack->depth == depth && memcmp(stack->calls, calls, depth * sizeof(calls[0])) == 0) {
+    if (stack->hash == hash && stack->depth == depth && memcmp(stack->calls, calls, depth * sizeof(calls[0])) == 0) {
       return stack;
     }
   }
@@ -152,16 +152,15 @@ static mi_profile_stack_t* mi_profile_new_stack(mi_profile_table_t* table, size_
   return stack;
 }
 
-static mi_profile_stack_t* mi_profile_intern(mi_profile_table_t* table, uint32_t scope, const uintptr_t* calls, size_t depth) {
-  const uint32_t hash = mi_profile_hash(scope, calls, depth);
-  mi_profile_stack_t* stack = mi_profile_find(table, hash, scope, calls, depth);
+static mi_profile_stack_t* mi_profile_intern(mi_profile_table_t* table, const uintptr_t* calls, size_t depth) {
+  const uint32_t hash = mi_profile_hash(calls, depth);
+  mi_profile_stack_t* stack = mi_profile_find(table, hash, calls, depth);
   if (stack != NULL) {
     return stack;
   }
   stack = mi_profile_new_stack(table, depth);
   if (stack != NULL) {
     stack->hash = hash;
-    stack->scope = scope;
     stack->depth = (uint32_t)depth;
     memcpy(stack->calls, calls, depth * sizeof(calls[0]));
     stack->next = table->buckets[hash % MI_PROFILE_BUCKETS];
@@ -217,8 +216,8 @@ static void mi_profile_count(mi_profile_counts_t* counts, size_t objects, size_t
   }
 }
 
-uint32_t _mi_profile_table_add(mi_profile_table_t* table, uint32_t scope, const uintptr_t* calls, size_t depth, size_t size, bool accum) {
-  mi_profile_stack_t* const stack = mi_profile_prepare(table) ? mi_profile_intern(table, scope, calls, depth) : NULL;
+uint32_t _mi_profile_table_add(mi_profile_table_t* table, const uintptr_t* calls, size_t depth, size_t size, bool accum) {
+  mi_profile_stack_t* const stack = mi_profile_prepare(table) ? mi_profile_intern(table, calls, depth) : NULL;
   const uint32_t record = stack == NULL ? 0 : mi_profile_new_record(table);
   if (record == 0) {
     table->dropped++;
@@ -232,22 +231,26 @@ uint32_t _mi_profile_table_add(mi_profile_table_t* table, uint32_t scope, const 
   return record;
 }
 
-void _mi_profile_table_remove(mi_profile_table_t* table, uint32_t record) {
+size_t _mi_profile_table_remove(mi_profile_table_t* table, uint32_t record) {
   mi_profile_record_t* const entry = mi_profile_record(table, record);
   mi_profile_stack_t* const stack = entry->stack;
-  mi_profile_count(&stack->counts, (size_t)-1, (size_t)0 - entry->size, false);
-  mi_profile_count(&table->sum, (size_t)-1, (size_t)0 - entry->size, false);
+  const size_t size = entry->size;
+  mi_profile_count(&stack->counts, (size_t)-1, (size_t)0 - size, false);
+  mi_profile_count(&table->sum, (size_t)-1, (size_t)0 - size, false);
   table->idle_stacks += _mi_profile_counts_are_zero(&stack->counts);
   table->records--;
   *entry = (mi_profile_record_t){.stack = NULL, .next_unused = table->unused_record};
   table->unused_record = record;
+  return size;
 }
 
-void _mi_profile_table_resize(mi_profile_table_t* table, uint32_t record, size_t size) {
+size_t _mi_profile_table_resize(mi_profile_table_t* table, uint32_t record, size_t size) {
   mi_profile_record_t* const entry = mi_profile_record(table, record);
-  mi_profile_count(&entry->stack->counts, 0, size - entry->size, false);
-  mi_profile_count(&table->sum, 0, size - entry->size, false);
+  const size_t before = entry->size;
+  mi_profile_count(&entry->stack->counts, 0, size - before, false);
+  mi_profile_count(&table->sum, 0, size - before, false);
   entry->size = size;
+  return before;
 }
 
 void _mi_profile_table_reset(mi_profile_table_t* table) {

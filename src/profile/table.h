@@ -13,7 +13,7 @@ enum {
   MI_PROFILE_DEPTH_MAX = 128,
 };
 
-// What was sampled with one stack, in one scope.
+// What was sampled with one stack.
 typedef struct mi_profile_counts_s {
   size_t live_objects;
   size_t live_bytes;
@@ -25,7 +25,6 @@ typedef struct mi_profile_stack_s {
   struct mi_profile_stack_s* next;  // with the same hash, or unused
   mi_profile_counts_t counts;
   uint32_t hash;
-  uint32_t scope;
   uint32_t depth;
   uint32_t room;      // frames that there is memory for
   uintptr_t calls[];  // the latest first
@@ -65,11 +64,11 @@ typedef struct mi_profile_table_s {
 
 // Counts a block of `size` bytes with its stack. The record's number and one; 0: there is no memory or no place, and the sample
 // is counted as dropped. `accum`: the block counts for good.
-uint32_t _mi_profile_table_add(mi_profile_table_t* table, uint32_t scope, const uintptr_t* calls, size_t depth, size_t size, bool accum);
+uint32_t _mi_profile_table_add(mi_profile_table_t* table, const uintptr_t* calls, size_t depth, size_t size, bool accum);
 
-// The block of a record is gone; or has another size.
-void _mi_profile_table_remove(mi_profile_table_t* table, uint32_t record);
-void _mi_profile_table_resize(mi_profile_table_t* table, uint32_t record, size_t size);
+// The block of a record is gone; or has another size. The size that it had.
+size_t _mi_profile_table_remove(mi_profile_table_t* table, uint32_t record);
+size_t _mi_profile_table_resize(mi_profile_table_t* table, uint32_t record, size_t size);
 
 // Forgets what was counted of blocks whether they live or not.
 void _mi_profile_table_reset(mi_profile_table_t* table);

@@ -320,18 +320,16 @@ static void mi_env_warn_of_option(mi_option_t option) {
     mi_env_clean(entry.text);
     _mi_log_config_warning("environment variable %s has a value that is not understood: %s%s\n", entry.name, entry.text,
                            entry.is_cut ? "..." : "");
-  } else if (row->effect == MI_OPTION_MISSING && value != 0) {
-    _mi_log_config_warning("environment variable %s has no effect yet\n", entry.name);
   } else if (entry.is_old) {
     _mi_log_config_warning("environment variable %s is an old name of the option %s%s\n", entry.name, row->name,
                            row->effect == MI_OPTION_WORKS ? "" : ", which has no effect");
   }
 }
 
-// Names that are no options: those of the heap profiler, whose values are texts; and what says something to others than us,
+// Names that are no options: those of the heap profilers, whose values are texts; and what says something to others than us,
 // who share the prefix: the redirection of Windows.
 static bool mi_env_is_known(const char* option_name) {
-  static const char* const others[] = {"prof_dump_at_exit", "prof_dump_format", "prof_sample_interval", "disable_redirect"};
+  static const char* const others[] = {"prof_dump_at_exit", "prof_dump_format", "prof_sample_interval", "profile", "disable_redirect"};
   for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
     if (mi_same_word(option_name, others[i])) {
       return true;

@@ -22,8 +22,7 @@ typedef enum mi_option_kind_e {
 // What an option does.
 typedef enum mi_option_effect_e {
   MI_OPTION_WORKS,
-  MI_OPTION_NONE,     // nothing: it is accepted for programs and environments that set it
-  MI_OPTION_MISSING,  // nothing yet: who sets it in the environment is told
+  MI_OPTION_NONE,  // nothing: it is accepted for programs and environments that set it
 } mi_option_effect_t;
 
 // What on_violation may hold. Any other value acts as abort.

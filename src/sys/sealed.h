@@ -56,10 +56,11 @@ typedef struct mi_aligned(MI_OS_PAGE_MAX) mi_settings_s {
   _Atomic(uintptr_t) random_root;                          // random.c: made at the first draw, which may be late
   _Atomic(uint32_t) state;                                 // mi_sealed_state_t
   _Atomic(uint32_t) mseal;                                 // mi_sealed_mseal_t
-  size_t profile_interval;                                 // profile/settings.c, like the next three: 0: not set
+  size_t profile_interval;                                 // profile/settings.c, like the next four: 0: not set
   bool profile_loaded;
   bool profile_proto;
-  char profile_path[MI_SEALED_PATH_MAX];  // where the profile is written when the process ends; empty: nowhere
+  char profile_path[MI_SEALED_PATH_MAX];   // where the profile is written when the process ends; empty: nowhere
+  char profiler_base[MI_SEALED_PATH_MAX];  // of the files of the environment's profiler; empty: it asks for none
 }
 mi_settings_t;
 

@@ -9,6 +9,7 @@
 #include "test/api/header_calls_heaps.h"
 #include "test/api/header_calls_layout.h"
 #include "test/api/header_calls_profile.h"
+#include "test/api/header_calls_profiler.h"
 #include "test/api/header_calls_stats.h"
 #include "test/api/header_calls_subproc.h"
 #include "test/api/header_calls_threads.h"

@@ -25,8 +25,11 @@ def check(ok, text):
 
 
 def run(library, folder, path, **env):
-    settings = dict(os.environ, LD_PRELOAD=library, PYTHONMALLOC="malloc", MIMALLOC_PROF="1", MIMALLOC_PROF_SAMPLE_RATE=str(RATE),
-                    MIMALLOC_PROF_DUMP_AT_EXIT=path, **env)
+    return run_with(library, folder, MIMALLOC_PROF="1", MIMALLOC_PROF_SAMPLE_RATE=str(RATE), MIMALLOC_PROF_DUMP_AT_EXIT=path, **env)
+
+
+def run_with(library, folder, **env):
+    settings = dict(os.environ, LD_PRELOAD=library, PYTHONMALLOC="malloc", **env)
     done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=folder, env=settings, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
     check(done.returncode == 0, "the program ended with %d: %s" % (done.returncode, done.stderr.decode()[-300:]))
     return done.stderr.decode()
@@ -129,6 +132,24 @@ def pprof(path):
         check(done.returncode == 0 and b"Samples:" in done.stdout, "pprof says %s" % done.stderr.decode()[-300:])
 
 
+def profiler(library, folder):
+    every = 4 << 20
+    said = run_with(library, folder, MIMALLOC_PROFILE="by", MIMALLOC_PROFILE_SAMPLE_RATE=str(RATE), MIMALLOC_PROFILE_ALLOC_INTERVAL=str(every),
+                    MI_TEST_FORK="1")
+    check(said == "", "something was said: " + said)
+    found = {}
+    for name in os.listdir(folder):
+        match = re.fullmatch(r"by\.(\d+)\.(\d{4})\.pb", name)
+        if match:
+            found.setdefault(int(match.group(1)), {})[int(match.group(2))] = os.path.join(folder, name)
+    check(len(found) == 2, "files of %d processes, not of two" % len(found))
+    for numbers in found.values():
+        pprof(numbers[max(numbers)])
+    numbers = max(found.values(), key=len)
+    check(len(numbers) >= 0.85 * BLOCKS * SIZE // every + 1, "files %s" % sorted(numbers))
+    read_proto(numbers[max(numbers)])
+
+
 def main(library):
     library = os.path.abspath(library)
     with tempfile.TemporaryDirectory() as folder:
@@ -143,6 +164,8 @@ def main(library):
         # A child writes its own.
         run(library, folder, "of.%p", MI_TEST_FORK="1")
         check(len([f for f in os.listdir(folder) if re.fullmatch(r"of\.\d+", f)]) == 2, "files %s" % os.listdir(folder))
+        # A profiler of the environment: a file at its end, of each process, and one for each interval.
+        profiler(library, folder)
         # Not what could harm somebody.
         os.symlink(text, os.path.join(folder, "link"))
         before = open(text).read()

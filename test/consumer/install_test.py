@@ -13,7 +13,7 @@ import tempfile
 INSTALLER, HEADER, SHARED, SOURCE, STEM = [os.path.abspath(p) for p in sys.argv[1:5]] + [sys.argv[5]]
 # Versions that users of mimalloc ask for, in the forms that find_package knows.
 MET = ["", "1.8", "2.1", "2.2.4", "3", "3.0", "3.4.3 EXACT", "1.0...3.9", "2...<4"]
-HEADERS = {"mimalloc.h", "mimalloc-override.h", "mimalloc-new-delete.h", "mimalloc-stats.h", "mimalloc/base.h", "mimalloc/stl.h"}
+HEADERS = {"mimalloc.h", "mimalloc-override.h", "mimalloc-new-delete.h", "mimalloc-profile.h", "mimalloc-stats.h", "mimalloc/base.h", "mimalloc/stl.h"}
 NOT_MET = ["3.5", "4", "3.4.2 EXACT", "1.0...2.9"]
 
 

@@ -69,5 +69,10 @@ int main(int argc, char** argv) {
   MI_CHECK(getenv("MIMALLOC_PROF_DUMP_AT_EXIT") != NULL);
   MI_CHECK_EQ(access(profile, F_OK) != 0, want_secure);
   (void)unlink(profile);
+  // And MIMALLOC_PROFILE.
+  snprintf(profile, sizeof(profile), "/tmp/at_secure_profiler.%d.0001.pb", (int)pid);
+  MI_CHECK(getenv("MIMALLOC_PROFILE") != NULL);
+  MI_CHECK_EQ(access(profile, F_OK) != 0, want_secure);
+  (void)unlink(profile);
   return mi_test_status();
 }

@@ -9,12 +9,12 @@ import tree
 
 DEF = "policy/options.def"
 README = "README.md"
-ROW = re.compile(r'^OPTION\((\d+), (\w+), (.*?), (BOOL|LONG|KIB|ACTION|PATH), (WORKS|NONE|MISSING), "([\w ]*)",\s*((?:"[^"]*"\s*)+)\)$', re.M)
+ROW = re.compile(r'^OPTION\((\d+), (\w+), (.*?), (BOOL|LONG|KIB|ACTION|PATH), (WORKS|NONE), "([\w ]*)",\s*((?:"[^"]*"\s*)+)\)$', re.M)
 SHOWN = re.compile(r"^\| `(\w+)` \|.*$", re.M)
 PROFILE = re.compile(r"^policy/profiles/([^/]+)/mi-profile\.h$")
 CONSTANT = re.compile(r"^\s*(MI_\w+)\s*=\s*(\d+),", re.M)
 VALUES = {"BOOL": "0, 1", "LONG": "a number", "KIB": "bytes, or with K, M, G, T", "ACTION": "abort, report, ignore", "PATH": "a path"}
-EFFECTS = {"WORKS": "", "NONE": "**No effect**, accepted only: ", "MISSING": "**No effect yet**: "}
+EFFECTS = {"WORKS": "", "NONE": "**No effect**, accepted only: "}
 ACTIONS = ["abort", "report", "ignore"]
 
 
@@ -90,8 +90,8 @@ DELAY = 'OPTION(15, delay, 1000, LONG, WORKS, "wait",\n       "Milliseconds "\n 
 DELAY_LINE = "| `delay` | 15 | 1000 | a number | Milliseconds to wait. Old name: `wait`. |\n"
 ROOM = 'OPTION(2, room, (sizeof(void*) > 4 ? 1024L * 1024 : 128L * 1024), KIB, NONE, "space place", "Room.")\n'
 ROOM_LINE = "| `room` | 2 | 1 GiB (32 bits: 128 MiB) | bytes, or with K, M, G, T | **No effect**, accepted only: Room. Old names: `space`, `place`. |\n"
-ACTION = 'OPTION(3, act, (MI_X ? 0 : 1), ACTION, MISSING, "", "Act.")\n'
-ACTION_LINE = "| `act` | 3 | release: report, secure: abort | abort, report, ignore | **No effect yet**: Act. |\n"
+ACTION = 'OPTION(3, act, (MI_X ? 0 : 1), ACTION, NONE, "", "Act.")\n'
+ACTION_LINE = "| `act` | 3 | release: report, secure: abort | abort, report, ignore | **No effect**, accepted only: Act. |\n"
 SAMPLES = [
     sample(DELAY, ""),
     sample(DELAY, DELAY_LINE.replace("15", "16")),
@@ -100,7 +100,7 @@ SAMPLES = [
     sample(ROOM, ROOM_LINE.replace("128", "256")),
     sample(ROOM, ROOM_LINE.replace("**No effect**, accepted only: ", "")),
     sample(ROOM, ROOM_LINE.replace("`place`", "`spot`")),
-    sample(ACTION, ACTION_LINE.replace(" yet", "")),
+    sample(ACTION, ACTION_LINE.replace("only", "")),
     sample(ACTION, ACTION_LINE.replace("secure: abort", "secure: report")),
     sample(DELAY, DELAY_LINE + ROOM_LINE),
     sample(DELAY.replace("1000", "limit()"), DELAY_LINE),

@@ -244,8 +244,6 @@ MI_TEST(environment) {
       {{"MIMALLOC_MINIMAL_PURGE_SIZE=64K"}, "^option 'arena_purge_min_size': 64 KiB \\(environment\\)$", NULL},
       {{"MIMALLOC_GUARDED_SAMPLE_RATE=100"}, "^option 'guarded_sample_rate': 100 \\(environment\\)$", ": warning: "},
       {{"MIMALLOC_GUARDED_PRECISE=1"}, "warning: environment variable MIMALLOC_GUARDED_PRECISE is an old name of the option unsafe_guarded_precise$", NULL},
-      {{"MIMALLOC_PROFILE_TIME_INTERVAL=9"}, "warning: environment variable MIMALLOC_PROFILE_TIME_INTERVAL has no effect yet$", NULL},
-      {{"MIMALLOC_PROFILE_TIME_INTERVAL=0"}, "^option 'profile_time_interval': 0 \\(environment, no effect\\)$", ": warning: "},
   };
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
     static mi_test_child_t child;

@@ -4,10 +4,12 @@
 // Invariants: where all allocations are to be sampled the interval is one byte; statistics are of fixed seeds.
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include "mimalloc.h"
+#include "src/base/compiler.h"
 #include "test/lib/test.h"
 
 static mi_prof_stats_t mi_profile_test_stats(void) {
@@ -174,6 +176,47 @@ MI_TEST(other_threads) {
   (void)mi_profile_test_free_all(blocks);
   MI_CHECK_EQ(mi_profile_test_samples(), before);
   mi_prof_stop();
+}
+
+static _Atomic(int) mi_profile_test_step;
+
+static void mi_profile_test_wait(int step) {
+  while (mi_profile_test_step != step) {
+    (void)sched_yield();
+  }
+}
+
+static void* mi_profile_test_steady(void* heap) {
+  for (size_t i = 0; i < 100000; i++) {
+    mi_free(mi_profile_test_keep(mi_malloc(48)));
+    mi_free(mi_profile_test_keep(mi_heap_malloc(heap, 48)));
+    mi_free(mi_profile_test_keep(mi_malloc(5000)));
+  }
+  mi_profile_test_step = 1;
+  mi_profile_test_wait(2);
+  void* const blocks[] = {mi_malloc(48), mi_heap_malloc(heap, 48), mi_malloc(5000)};
+  const size_t samples = mi_profile_test_samples();
+  for (size_t i = 0; i < 3; i++) {
+    mi_free(mi_profile_test_keep(blocks[i]));
+  }
+  return (void*)samples;
+}
+
+// Where what is freed serves again at once, as in strict, a thread's call may find a block at hand for good. It notices the start
+// of a profile all the same.
+MI_TEST(steady_threads) {
+  mi_heap_t* const heap = mi_heap_new();
+  pthread_t thread;
+  mi_profile_test_step = 0;
+  MI_REQUIRE(pthread_create(&thread, NULL, &mi_profile_test_steady, heap) == 0);
+  mi_profile_test_wait(1);
+  MI_REQUIRE(mi_prof_start(1));
+  mi_profile_test_step = 2;
+  void* samples;
+  MI_REQUIRE(pthread_join(thread, &samples) == 0);
+  MI_CHECK((size_t)samples == 3 || !MI_HAS_QUARANTINE);
+  mi_prof_stop();
+  mi_heap_delete(heap);
 }
 
 // Blocks of a profile that has ended are no blocks of the next.
