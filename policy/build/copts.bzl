@@ -37,6 +37,8 @@ PROFILE_COPTS = {
     "secure": ["-fno-omit-frame-pointer"],
     "strict": ["-fno-omit-frame-pointer"],
     "debug": ["-fno-omit-frame-pointer"],
+    "asan": ["-fno-omit-frame-pointer"],
+    "valgrind": ["-fno-omit-frame-pointer"],
 }
 
 # The shared library. Undefined symbols are an error unless a sanitizer's run time is to come with the program.

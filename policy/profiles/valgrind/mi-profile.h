@@ -28,7 +28,7 @@ enum {
   // memcpy and its kin are checked against the bounds of blocks: 0 no, 1 with option checked_copies, 2 unless it is off.
   MI_HAS_CHECKED_COPIES = 0,
   // The last OS page of each page of blocks, and those before and behind each large block, are inaccessible.
-  MI_HAS_GUARD_PAGES = 0,
+  MI_HAS_GUARD_PAGES = 1,
   // A large block begins at a random place in its first slice.
   MI_HAS_RANDOM_LARGE = 0,
   // The addresses of freed large blocks are not used again for a while, and are inaccessible.
