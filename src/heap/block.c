@@ -302,14 +302,6 @@ mi_inline void mi_block_check_end_once(const mi_page_t* page, const void* block)
   }
 }
 
-void _mi_block_end(const mi_page_t* page, const void* block) {
-  if (MI_TRACKS && page->has_interior) {
-    _mi_track_freed_in(block, (const uint8_t*)block + page->block_size);
-  } else {
-    _mi_track_freed(block);
-  }
-}
-
 void _mi_block_free_watched(mi_page_t* page, mi_block_t* block) {
   _mi_theap_watch(page->theap);
   mi_block_free_local(page->theap, page, block, _mi_page_live_index(page, block));
@@ -369,11 +361,6 @@ mi_inline const uint8_t* mi_single_run_end(const mi_page_t* page) { return page-
 static size_t mi_single_lead(const mi_page_t* page) {
   const size_t lead = (uintptr_t)page->single_start & (_mi_os_page_size() - 1);
   return mi_atomic_load_relaxed(&page->has_interior) ? 0 : _mi_min(lead, MI_SINGLE_LEAD_MAX);
-}
-
-void _mi_block_hand_out_single(mi_page_t* page, size_t request, bool zero) {
-  _mi_block_prepare_single(page, request);
-  _mi_track_made(page->single_start, request, page->start, mi_single_run_end(page), zero);
 }
 
 void _mi_block_prepare_single(mi_page_t* page, size_t request) {

@@ -119,10 +119,19 @@ void _mi_block_set_request(mi_page_t* page, void* p, size_t request);
 void _mi_block_prepare_single(mi_page_t* page, size_t request);
 
 // The same when it is handed out, and told to the tool. `zero`: it holds zeroes, as was asked.
-void _mi_block_hand_out_single(mi_page_t* page, size_t request, bool zero);
+mi_inline void _mi_block_hand_out_single(mi_page_t* page, size_t request, bool zero) {
+  _mi_block_prepare_single(page, request);
+  _mi_track_made(page->single_start, request, page->start, page->start + page->slice_count * MI_SLICE_SIZE, zero);
+}
 
 // Tells the tool that a live block of a class is the program's no more.
-void _mi_block_end(const mi_page_t* page, const void* block);
+mi_inline void _mi_block_end(const mi_page_t* page, const void* block) {
+  if (MI_TRACKS && page->has_interior) {
+    _mi_track_freed_in(block, (const uint8_t*)block + page->block_size);
+  } else {
+    _mi_track_freed(block);
+  }
+}
 
 // The end of a single is checked, before it goes.
 void _mi_block_check_single(const mi_page_t* page);

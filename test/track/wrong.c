@@ -72,13 +72,21 @@ static void need(int there) {
   }
 }
 
-static void read_behind(void) { read_at(block(SMALL), SMALL); }
+static void read_behind(void) {
+  unsigned char* p = block(SMALL);
+  read_at(p, SMALL);
+  free(p);
+}
 static void write_behind(void) {
   unsigned char* p = block(SMALL);
   write_at(p, SMALL);
   free(p);
 }
-static void read_before(void) { read_at(block(SMALL), -1); }
+static void read_before(void) {
+  unsigned char* p = block(SMALL);
+  read_at(p, -1);
+  free(p);
+}
 static void write_before(void) {
   unsigned char* p = block(SMALL);
   write_at(p, -1);
@@ -132,7 +140,11 @@ static void copy_behind(void) {
   copy(p, text, sizeof(text));
   free(p);
 }
-static void read_usable_of_nothing(void) { read_at(*hide(malloc(0)), 0); }
+static void read_of_nothing(void) {
+  unsigned char* p = *hide(malloc(0));
+  read_at(p, 0);
+  free(p);
+}
 static void read_freed(void) {
   unsigned char* p = block(SMALL);
   free(p);
@@ -219,6 +231,7 @@ static void branch_on_fresh(void) {
   if (p[3] == 42) {
     sink = 1;
   }
+  free((void*)(uintptr_t)p);
 }
 static __attribute__((noinline)) void lose(size_t size) {
   void* volatile p = malloc(size);
@@ -380,7 +393,7 @@ static const struct {
     ROW(write_behind_shrunk),
     ROW(write_behind_grown),
     ROW(copy_behind),
-    ROW(read_usable_of_nothing),
+    ROW(read_of_nothing),
     ROW(read_freed),
     ROW(write_freed),
     ROW(read_freed_large),
