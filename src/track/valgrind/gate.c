@@ -4,8 +4,9 @@
 // Invariants: reports are off in a thread while it is in a function of the allocator, and only then; a function of the program
 // that the allocator calls counts as one of its own.
 //
-// The variant is compiled with -finstrument-functions. Memcheck counts for each thread how often reports were switched off; how
-// often is also counted here, to switch them on for a moment, as a program may call us from a handler of ours.
+// The variant is compiled with -finstrument-functions. Memcheck counts for each thread how often reports were switched off, and
+// how often is also counted here, to switch them on for a moment. Nothing is decided by that count while reports are on: in a
+// static program it lies in memory that Memcheck takes for uninitialised.
 #include "src/track/track.h"
 
 #ifdef MI_TRACK_HAS_GATE
@@ -19,25 +20,23 @@ static mi_thread_local unsigned mi_gate_depth;
 
 void __cyg_profile_func_enter(void* function, void* site) {
   (void)function, (void)site;
-  if (mi_gate_depth++ == 0) {
-    VALGRIND_DISABLE_ERROR_REPORTING;
-  }
+  VALGRIND_DISABLE_ERROR_REPORTING;
+  mi_gate_depth++;
 }
 
 void __cyg_profile_func_exit(void* function, void* site) {
   (void)function, (void)site;
-  if (--mi_gate_depth == 0) {
-    VALGRIND_ENABLE_ERROR_REPORTING;
-  }
+  mi_gate_depth--;
+  VALGRIND_ENABLE_ERROR_REPORTING;
 }
 
 mi_gate void _mi_track_misused(const void* p) {
-  const bool is_off = mi_gate_depth > 0;
-  if (is_off) {
+  const unsigned depth = mi_gate_depth;
+  for (unsigned i = 0; i < depth; i++) {
     VALGRIND_ENABLE_ERROR_REPORTING;
   }
   VALGRIND_FREELIKE_BLOCK(p, 0);
-  if (is_off) {
+  for (unsigned i = 0; i < depth; i++) {
     VALGRIND_DISABLE_ERROR_REPORTING;
   }
 }
