@@ -35,6 +35,10 @@ VARIANTS = [
     _variant("mimalloc_strict", "strict", "mimalloc-strict", "strict", parts = ["copies", "signals"]),
     _variant("mimalloc_guarded", "guarded", "mimalloc-guarded", "guarded", parts = ["signals"]),
     _variant("mimalloc_debug", "debug", "mimalloc-debug", "debug", parts = ["copies", "signals"]),
+    # Tracked builds: a tool is told of every block (src/track). They are tested by test/track alone.
+    _variant("mimalloc_asan", "asan", "mimalloc-asan", "asan", shipped = False, parts = ["order"]),
+    # The gate of src/track/valgrind keeps Memcheck from reporting what the allocator's own functions do.
+    _variant("mimalloc_valgrind", "valgrind", "mimalloc-valgrind", "valgrind", shipped = False, copts = ["-finstrument-functions"]),
     _variant("mimalloc_only_live_bits", "only_live_bits", "mimalloc-only-live-bits", "only_live_bits", shipped = False),
     _variant("mimalloc_only_encoded_lists", "only_encoded_lists", "mimalloc-only-encoded-lists", "only_encoded_lists", shipped = False),
     _variant("mimalloc_only_outline_lists", "only_outline_lists", "mimalloc-only-outline-lists", "only_outline_lists", shipped = False),

@@ -37,6 +37,8 @@ PROFILE_COPTS = {
     "secure": ["-fno-omit-frame-pointer"],
     "strict": ["-fno-omit-frame-pointer"],
     "debug": ["-fno-omit-frame-pointer"],
+    "asan": ["-fno-omit-frame-pointer"],
+    "valgrind": ["-fno-omit-frame-pointer"],
 }
 
 # More for the layers that a program's calls pass through, where a profile keeps no frame pointers: a function that calls another

@@ -9,7 +9,7 @@ load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//policy:variants.bzl", "variant")
 load("//policy/build:test.bzl", "mi_unit_test")
 
-_LAYERS = ["base", "prim", "sys", "region", "guarded", "profile", "heap", "alloc", "api"]
+_LAYERS = ["base", "prim", "track", "sys", "region", "guarded", "profile", "heap", "alloc", "api"]
 
 _ALLOCATOR = ["//src/%s:%s_sources" % (layer, layer) for layer in _LAYERS] + [
     "//hardening:hardening_sources",

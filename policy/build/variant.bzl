@@ -17,6 +17,11 @@ PARTS = {
         linked = False,
         wrap = ["memcpy", "memmove", "memset"],
     ),
+    "order": struct(
+        library = "//src/track:order_%s",
+        exports = "//src/track:asan/order.map",
+        wrap = [],
+    ),
     "signals": struct(
         library = "//src/api:signals_%s",
         exports = "//src/api:shared/signals.map",

@@ -23,8 +23,16 @@ static const char* mi_page_kind_of(const mi_page_t* page) {
                                                                                                  : "block";
 }
 
+// The tool has a report of its own for frees.
+static void mi_tell_misuse(const void* p, const char* what) {
+  if (what == NULL) {
+    _mi_track_misused(p);
+  }
+}
+
 // An address in a page in use that is no live block: freed already, or inside a block.
 static void mi_report_in_page(const mi_page_t* page, const void* p, const char* what) {
+  mi_tell_misuse(p, what);
   const bool single = _mi_page_is_single(page);
   const void* const block = single ? page->single_start : _mi_page_block_of(page, p);
   const size_t size = single ? _mi_page_single_usable(page) : page->block_size;
@@ -55,7 +63,10 @@ static void mi_report_no_page(const void* p, const char* what) {
   const mi_page_t* const page = _mi_page_of_any(p);
   if (page != NULL) {
     mi_report_in_page(page, p, what);
-  } else if (_mi_page_was_block(p)) {
+    return;
+  }
+  mi_tell_misuse(p, what);
+  if (_mi_page_was_block(p)) {
     _mi_report(what == NULL ? MI_VIOLATION_double_free : MI_VIOLATION_use_after_free,
                "pointer %p is a free block whose memory has been given back (thread %zu), %s", p, thread,
                what == NULL ? "freed again" : what);

@@ -135,6 +135,7 @@ mi_inline void mi_block_close_remote(const mi_page_t* page, mi_block_t* block) {
 }
 
 mi_inline void* mi_block_prepare(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool is_fresh, bool has_link) {
+  _mi_track_open(block, page->block_size);
   if (MI_HAS_ZERO_ON_FREE || MI_HAS_FILL) {
     mi_block_open(page, block, zero, is_fresh, has_link);
   } else if (zero) {
@@ -152,6 +153,7 @@ mi_inline void* mi_block_prepare(mi_page_t* page, mi_block_t* block, size_t requ
   if (MI_STATS_LEVEL >= 2) {
     _mi_page_count_call(page, 1, request);
   }
+  _mi_track_made(block, request, block, (uint8_t*)block + page->block_size, zero);
   return block;
 }
 
@@ -306,6 +308,7 @@ void _mi_block_free_watched(mi_page_t* page, mi_block_t* block) {
 }
 
 void _mi_block_free_odd(mi_page_t* page, mi_block_t* block) {
+  _mi_block_end(page, block);
   if (MI_HAS_PADDING) {
     mi_block_check_end_once(page, block);
     if (MI_HAS_LIVE_BITS && (uint8_t*)block != page->start) {
@@ -313,6 +316,7 @@ void _mi_block_free_odd(mi_page_t* page, mi_block_t* block) {
     }
   }
   mi_block_close(page, block);
+  _mi_track_shut(block, page->block_size);
   if (MI_HAS_QUARANTINE) {
     _mi_quarantine_put(page->theap, page, block);
   } else {
@@ -321,6 +325,7 @@ void _mi_block_free_odd(mi_page_t* page, mi_block_t* block) {
 }
 
 void _mi_block_free_remote(mi_page_t* page, mi_block_t* block) {
+  _mi_block_end(page, block);
   // Release: the mark in the live bits comes before what is written to the block from here on. Pairs with the acquire fence
   // in mi_left_is_wrong. The mark's own order is not enough where a store may overtake the store of a read-modify-write.
   atomic_thread_fence(memory_order_release);
@@ -328,6 +333,7 @@ void _mi_block_free_remote(mi_page_t* page, mi_block_t* block) {
     mi_block_check_end_once(page, block);
   }
   mi_block_close_remote(page, block);
+  _mi_track_shut(block, page->block_size);
   mi_theap_t* const own = _mi_tls.own;
   // Other heaps may end, with their blocks, while they wait; where a sub-process does, this theap is looked after.
   const mi_heap_t* const heap = mi_atomic_load_relaxed(&page->heap);
@@ -346,6 +352,9 @@ static size_t mi_single_tail(const mi_page_t* page) {
   const uintptr_t limit = (uintptr_t)page->start + page->block_size;
   return (size_t)(_mi_min(_mi_align_up_ptr(end, _mi_os_page_size()), limit) - end);
 }
+
+// Where the run of a single ends.
+mi_inline const uint8_t* mi_single_run_end(const mi_page_t* page) { return page->start + page->slice_count * MI_SLICE_SIZE; }
 
 // What is checked of the bytes before a single, up to the OS page's beginning, before which there is a guard: a write that runs
 // down from the block meets those next to it first.
@@ -389,12 +398,15 @@ void _mi_block_check_single(const mi_page_t* page) {
 
 static void mi_single_set_request(mi_page_t* page, size_t request) {
   // It may have been cut.
-  mi_atomic_poke(&page->request, _mi_min(page->request, _mi_block_capacity(page, page->single_start)));
+  const size_t old = _mi_min(page->request, _mi_block_capacity(page, page->single_start));
+  mi_atomic_poke(&page->request, old);
+  _mi_track_open(page->single_start + old, (size_t)(mi_single_run_end(page) - page->single_start) - old);
   memset(page->single_start + page->request, 0, mi_single_tail(page));
   if (MI_HAS_ZERO_ON_FREE && request < page->request) {
     memset(page->single_start + request, 0, page->request - request);
   }
   _mi_block_prepare_single(page, request);
+  _mi_track_resized(page->single_start, old, request, mi_single_run_end(page));
 }
 
 // Any block
@@ -447,12 +459,16 @@ void _mi_block_set_request(mi_page_t* page, void* p, size_t request) {
   uint8_t* const end = (uint8_t*)p + request;
   size_t slack;
   uint64_t difference;
+  size_t old = request;
   if (_mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE,
                               &page->canary_key, &slack, &difference)) {
     const size_t block_room = page->block_size - MI_PADDING_SIZE;
+    old = (size_t)(trailer - slack - (uint8_t*)p);
+    _mi_track_open(trailer - slack, slack + MI_PADDING_SIZE);
     _mi_heap_count_request(_mi_page_heap(page), block_room - slack, block_room - (size_t)(trailer - end));
     _mi_hard_padding_shift(trailer, slack, (size_t)(trailer - end), &page->canary_key);
-    return;
+  } else {
+    _mi_hard_padding_rewrite(trailer, (size_t)(trailer - end), &page->canary_key);
   }
-  _mi_hard_padding_rewrite(trailer, (size_t)(trailer - end), &page->canary_key);
+  _mi_track_resized(p, old, request, trailer + MI_PADDING_SIZE);
 }

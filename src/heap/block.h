@@ -118,6 +118,21 @@ void _mi_block_set_request(mi_page_t* page, void* p, size_t request);
 // A new single gets its request. Its memory holds zeroes or what it likes.
 void _mi_block_prepare_single(mi_page_t* page, size_t request);
 
+// The same when it is handed out, and told to the tool. `zero`: it holds zeroes, as was asked.
+mi_inline void _mi_block_hand_out_single(mi_page_t* page, size_t request, bool zero) {
+  _mi_block_prepare_single(page, request);
+  _mi_track_made(page->single_start, request, page->start, page->start + page->slice_count * MI_SLICE_SIZE, zero);
+}
+
+// Tells the tool that a live block of a class is the program's no more.
+mi_inline void _mi_block_end(const mi_page_t* page, const void* block) {
+  if (MI_TRACKS && page->has_interior) {
+    _mi_track_freed_in(block, (const uint8_t*)block + page->block_size);
+  } else {
+    _mi_track_freed(block);
+  }
+}
+
 // The end of a single is checked, before it goes.
 void _mi_block_check_single(const mi_page_t* page);
 
@@ -213,7 +228,7 @@ mi_inline bool mi_block_is_plain(const mi_page_t* page, const uint8_t* block, ui
 // The whole of a free to a page of this thread, after the live bits at `index` have agreed. Like that of an allocation it
 // leaves what is not usual by tail calls.
 mi_inline void mi_block_free_local(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, uint64_t index) {
-  if (MI_HAS_FILL || (MI_HAS_PADDING && mi_unlikely(!mi_block_is_plain(page, (const uint8_t*)block, index)))) {
+  if (MI_HAS_FILL || MI_TRACKS || (MI_HAS_PADDING && mi_unlikely(!mi_block_is_plain(page, (const uint8_t*)block, index)))) {
     _mi_block_free_odd(page, block);
     return;
   }

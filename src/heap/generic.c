@@ -242,7 +242,7 @@ static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, b
   if (zero && !is_zero) {
     memset(page->single_start, 0, _mi_page_single_usable(page));
   }
-  _mi_block_prepare_single(page, size);
+  _mi_block_hand_out_single(page, size, zero);
   return page->single_start;
 }
 

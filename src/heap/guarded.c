@@ -161,7 +161,7 @@ void* _mi_guarded_alloc(mi_theap_t* theap, size_t size, size_t align, bool zero)
   }
   _mi_hard_guarded_fill(page->start + layout.first, layout.offset - layout.first);
   _mi_hard_guarded_fill(p + size, layout.end - layout.offset - size);
-  _mi_block_prepare_single(page, size);
+  _mi_block_hand_out_single(page, size, zero);
   mi_heap_counter_add(_mi_page_heap(page), malloc_guarded_count, 1);
   return p;
 }

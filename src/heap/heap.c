@@ -327,6 +327,8 @@ static void mi_page_check_blocks(mi_page_t* page) {
     const uint8_t* const block = page->start + i * page->block_size;
     if (_mi_hard_live_test(page->live, _mi_page_live_index(page, block))) {
       (void)_mi_block_request(page, block);
+      _mi_block_end(page, block);
+      _mi_track_shut(block, page->block_size);
     }
   }
 }

@@ -306,6 +306,7 @@ mi_page_t* _mi_page_claim_meta(const mi_run_t* run, bool has_live) {
       mi_atomic_store_relaxed(&page->has_origins, true);
     }
   }
+  _mi_track_meta(page, sizeof(*page));
   return page;
 }
 
@@ -317,6 +318,7 @@ bool _mi_page_enter(mi_page_t* page, const mi_theap_t* theap) {
     return false;
   }
   _mi_bitmap_set(page->arena->heads, page->slice_index, 1);
+  _mi_track_page(page->start, page->slice_count * MI_SLICE_SIZE);
   _mi_page_count_new(page);
   return true;
 }
@@ -383,6 +385,7 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   }
   mi_atomic_store_relaxed(&page->remote, MI_REMOTE_OWNED);
   mi_atomic_store_relaxed(&page->owner, theap->tid);
+  _mi_track_shut(page->start, slices * MI_SLICE_SIZE);
   return mi_page_publish(page, theap) ? page : NULL;
 }
 
@@ -419,8 +422,11 @@ static void mi_page_retract(mi_page_t* page) {
   mi_assert_internal(_mi_page_used(page) == 0 || _mi_page_is_single(page));
   _mi_profiled_end(page);
   _mi_heap_leave_page(page);
+  _mi_track_page_gone(page->start, page->slice_count * MI_SLICE_SIZE);
   _mi_page_map_unregister(page->start, page->slice_count);
   if (_mi_page_is_single(page)) {
+    _mi_track_freed(page->single_start);
+    _mi_track_shut(page->start, page->slice_count * MI_SLICE_SIZE);
     _mi_page_map_unregister(mi_slice_of(page->single_start), 1);
   }
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);

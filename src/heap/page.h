@@ -34,6 +34,7 @@
 #include "src/region/arena.h"
 #include "src/region/page-map.h"
 #include "src/sys/lock.h"
+#include "src/track/track.h"
 
 typedef struct mi_theap_s mi_theap_t;
 typedef struct mi_heap_s mi_heap_t;

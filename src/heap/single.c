@@ -56,6 +56,7 @@ void _mi_single_init(mi_page_t* page, const mi_large_layout_t* layout) {
   mi_atomic_store_relaxed(&page->last_tid, _mi_tls.own_tid);
   mi_atomic_store_relaxed(&page->remote, 0);
   mi_atomic_store_relaxed(&page->owner, MI_TID_NONE);
+  _mi_track_open(page->start, page->slice_count * MI_SLICE_SIZE);
 }
 
 // Guards
@@ -200,6 +201,7 @@ static mi_page_t* mi_single_new_laid_out(const mi_theap_t* theap, mi_page_t* bes
     return NULL;
   }
   mi_single_link(page);
+  _mi_track_page(page->start, page->slice_count * MI_SLICE_SIZE);
   _mi_page_count_new(page);
   return page;
 }
@@ -336,7 +338,9 @@ static void mi_single_set_end(mi_page_t* page, size_t slices, size_t end) {
   if (page->arena == NULL) {
     _mi_lock_acquire(&mi_singles.lock);
   }
+  _mi_track_page_gone(page->start, page->slice_count * MI_SLICE_SIZE);
   mi_atomic_poke(&page->slice_count, slices);
+  _mi_track_page(page->start, slices * MI_SLICE_SIZE);
   mi_atomic_poke(&page->block_size, end);
   mi_atomic_poke(&page->request, _mi_min(page->request, _mi_page_single_usable(page)));
   if (page->arena == NULL) {
@@ -444,6 +448,8 @@ static bool mi_single_shrink(mi_page_t* page, size_t slices, size_t end) {
     return false;
   }
   page->memory_is_zero = false;
+  const size_t request = _mi_min(page->request, end - (page->block_size - _mi_page_single_usable(page)));
+  _mi_track_resized(page->single_start, page->request, request, page->start + old * MI_SLICE_SIZE);
   // What goes is taken out of the page map first: as soon as the system has it, another thread may get and enter it.
   (void)mi_single_set_slices(page, slices, end);
   if (page->arena == NULL) {

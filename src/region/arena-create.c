@@ -13,6 +13,7 @@
 #include "src/sys/log.h"
 #include "src/sys/options.h"
 #include "src/sys/stats.h"
+#include "src/track/track.h"
 
 enum {
   MI_ARENA_BITMAPS = 8,
@@ -56,7 +57,7 @@ bool _mi_arena_has_room(const mi_arena_t* arena) {
 
 static bool mi_arena_wants_eager_commit(void) {
   const long option = _mi_option_get(mi_option_arena_eager_commit);
-  return option == 1 || (option != 0 && _mi_os_config.has_overcommit);
+  return option == 1 || (option != 0 && !MI_TRACKS && _mi_os_config.has_overcommit);
 }
 
 static size_t mi_arena_align(size_t slice_count) {
@@ -162,6 +163,8 @@ mi_arena_t* _mi_arena_create(const mi_arena_plan_t* plan) {
     _mi_stat_increase(&_mi_stats.reserved, plan->slice_count * MI_SLICE_SIZE);
     _mi_stat_increase(&_mi_stats.committed, plan->is_committed ? plan->slice_count * MI_SLICE_SIZE : 0);
   }
+  _mi_track_meta(arena, size);
+  _mi_track_arena(arena->base, arena->slice_count * MI_SLICE_SIZE);
   return arena;
 }
 
@@ -169,6 +172,7 @@ void _mi_arena_release_memory(mi_arena_t* arena) {
   const size_t count = arena->slice_count;
   if (arena->is_lent) {
     // It is the program's again, without our guards.
+    _mi_track_open(arena->base, count * MI_SLICE_SIZE);
     for (size_t i = 0; i < count; i++) {
       if (_mi_bitmap_is_set(arena->guarded, i) || _mi_bitmap_is_set(arena->sealed, i)) {
         (void)_mi_arena_unguard(arena, i * MI_SLICE_SIZE, (i + 1) * MI_SLICE_SIZE);

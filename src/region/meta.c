@@ -10,6 +10,7 @@
 #include "src/base/bits.h"
 #include "src/sys/lock.h"
 #include "src/sys/os.h"
+#include "src/track/track.h"
 
 enum {
   MI_META_CLASS_SHIFT = 6,
@@ -67,6 +68,7 @@ static void* mi_meta_bump(size_t size) {
       return NULL;
     }
     mi_meta_note_chunk(chunk);
+    _mi_track_meta(chunk, MI_META_CHUNK_SIZE);
     mi_meta.bump = chunk;
     mi_meta.bump_end = mi_meta.bump + MI_META_CHUNK_SIZE;
   }

@@ -9,6 +9,7 @@
 #include "src/sys/options.h"
 #include "src/sys/os.h"
 #include "src/sys/stats.h"
+#include "src/track/track.h"
 
 enum {
   MI_GUARDS_UNDECIDED,
@@ -29,7 +30,8 @@ static unsigned mi_guard_choose(void) {
   _mi_os_init();
   const long option = _mi_option_get(mi_option_guard_pages);
   unsigned means = MI_GUARDS_MAPPINGS;
-  if (option <= 0) {
+  if (option <= 0 || MI_TRACKS) {
+    // What a tool reports need not end the program.
     means = MI_GUARDS_NONE;
   } else if (option == 1 && _mi_os_config.has_light_guards) {
     means = MI_GUARDS_LIGHT;

@@ -9,6 +9,7 @@
 #include "src/sys/lock.h"
 #include "src/sys/options.h"
 #include "src/sys/stats.h"
+#include "src/track/track.h"
 
 static mi_lock_t mi_os_init_lock;
 
@@ -181,6 +182,8 @@ void _mi_os_release(mi_os_block_t* os) {
   if (os->size == 0) {
     return;
   }
+  // Whoever gets the addresses next is not told of us.
+  _mi_track_open(os->base, os->size);
   if (_mi_prim_release(os->base, os->size) != 0) {
     // Only the lack of a mapping to split with leads here: the address range is lost, its memory is not.
     bool is_zero;
@@ -193,6 +196,7 @@ void _mi_os_release(mi_os_block_t* os) {
 
 bool _mi_os_trim(mi_os_block_t* os, size_t new_size) {
   const size_t extra = os->size - new_size;
+  _mi_track_open((uint8_t*)os->base + new_size, extra);
   if (!_mi_os_config.has_partial_release || _mi_prim_release((uint8_t*)os->base + new_size, extra) != 0) {
     return false;
   }

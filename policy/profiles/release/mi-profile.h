@@ -7,6 +7,9 @@
 // The word that opens every message; also the stem of the library's file names.
 #define MI_PROFILE_NAME "mimalloc"
 
+// The tool that is told of every block: the file of src/track with the hooks.
+#define MI_PROFILE_TRACK "src/track/none/track.h"
+
 enum {
   // One out-of-line bit per possible block start: double, interior and invalid frees are seen deterministically.
   MI_HAS_LIVE_BITS = 0,
