@@ -130,6 +130,30 @@ void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
   theap->sampling.counted[bin] = page;
 }
 
+// Mostly none of the list is sampled.
+void _mi_sample_refilled_slow(mi_theap_t* theap, mi_page_t* page) {
+  const unsigned bin = page->bin;
+  const uint32_t length = _mi_page_free_length(page);
+  uint32_t left[MI_SAMPLE_KINDS];
+  const mi_page_t* const counted = theap->sampling.counted[bin];
+  bool is_enough = counted == NULL || counted == page;
+  for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
+    left[kind] = theap->sampling.left[kind][bin];
+    is_enough = is_enough && (left[kind] > length || !mi_sample_is_on(theap, kind));
+  }
+  if (mi_unlikely(!is_enough)) {
+    if (counted == page) {
+      theap->sampling.counted[bin] = NULL;
+    }
+    _mi_sample_follow_slow(theap, bin);
+    return;
+  }
+  for (unsigned kind = 0; kind < MI_SAMPLE_KINDS; kind++) {
+    theap->sampling.left[kind][bin] = mi_sample_is_on(theap, kind) ? left[kind] - length : left[kind];
+  }
+  theap->sampling.counted[bin] = page;
+}
+
 unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin) {
   if (bin <= MI_BIN_LAST) {
     const unsigned again = MI_HAS_QUARANTINE ? _mi_quarantine_sampled(theap, bin) : 0;

@@ -34,6 +34,7 @@ unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin);
 void _mi_sample_pass(mi_theap_t* theap, unsigned bin);
 
 void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin);
+void _mi_sample_refilled_slow(mi_theap_t* theap, mi_page_t* page);
 void _mi_sample_put_down_slow(mi_theap_t* theap, const mi_page_t* page);
 
 // The first page of a queue is another one, or its list is: the list is counted, and any other of the class no longer.
@@ -43,10 +44,10 @@ mi_inline void _mi_sample_follow(mi_theap_t* theap, unsigned bin) {
   }
 }
 
-// The page's list has come to its end, and has been filled again.
-mi_inline void _mi_sample_used_up(mi_theap_t* theap, const mi_page_t* page) {
-  if (mi_unlikely(theap->sampling.counted[page->bin] == page)) {
-    theap->sampling.counted[page->bin] = NULL;
+// The list of the first page of a queue has come to its end, and has been filled again.
+mi_inline void _mi_sample_refilled(mi_theap_t* theap, mi_page_t* page) {
+  if (mi_unlikely(theap->sampling.kinds != 0)) {
+    _mi_sample_refilled_slow(theap, page);
   }
 }
 
