@@ -72,29 +72,31 @@ mi_inline void _mi_hard_shuffle_add(mi_shuffle_t* shuffle, uint16_t* items, uint
   }
 }
 
-// Puts up to MI_SHUFFLE_QUICK_MAX items in a random order, in place. Four draws share a word, 16 bits each, so that a place may
-// be favoured by one part in 65536 / MI_SHUFFLE_QUICK_MAX, which is less than the generator can be trusted for.
+// Adds the items at `more` to `count` items that are in a random order, until there are `end`, at most MI_SHUFFLE_QUICK_MAX, so
+// that all are. Where the new ones stand behind the others already, this puts them in order in place. Four draws share a word, 16
+// bits each, so that a place may be favoured by one part in 65536 / MI_SHUFFLE_QUICK_MAX, which is less than the generator can be
+// trusted for.
 enum { MI_SHUFFLE_QUICK_MAX = 256 };
 
-mi_inline void mi_shuffle_swap(uint16_t* items, uint32_t i, uint64_t draw) {
-  const uint32_t at = ((uint32_t)draw & 0xffff) * (i + 1) >> 16;
-  const uint16_t item = items[i];
-  items[i] = items[at];
+mi_inline void mi_shuffle_step(uint16_t* items, uint32_t count, uint16_t item, uint64_t draw) {
+  const uint32_t at = ((uint32_t)draw & 0xffff) * (count + 1) >> 16;
+  items[count] = items[at];
   items[at] = item;
 }
 
-mi_inline void _mi_hard_shuffle_items(mi_shuffle_t* shuffle, uint16_t* items, uint32_t count) {
+mi_inline void _mi_hard_shuffle_items(mi_shuffle_t* shuffle, uint16_t* items, uint32_t count, const uint16_t* more, uint32_t end) {
   mi_shuffle_t state = *shuffle;
-  uint32_t i = 0;
-  for (; i + 4 <= count; i += 4) {
+  for (; count + 4 <= end; count += 4, more += 4) {
     const uint64_t draws = _mi_hard_shuffle_next(&state);
-    mi_shuffle_swap(items, i, draws);
-    mi_shuffle_swap(items, i + 1, draws >> 16);
-    mi_shuffle_swap(items, i + 2, draws >> 32);
-    mi_shuffle_swap(items, i + 3, draws >> 48);
+    mi_shuffle_step(items, count, more[0], draws);
+    mi_shuffle_step(items, count + 1, more[1], draws >> 16);
+    mi_shuffle_step(items, count + 2, more[2], draws >> 32);
+    mi_shuffle_step(items, count + 3, more[3], draws >> 48);
   }
-  for (uint64_t draws = _mi_hard_shuffle_next(&state); i < count; i++, draws >>= 16) {
-    mi_shuffle_swap(items, i, draws);
+  if (count < end) {
+    for (uint64_t draws = _mi_hard_shuffle_next(&state); count < end; count++, draws >>= 16) {
+      mi_shuffle_step(items, count, *more++, draws);
+    }
   }
   *shuffle = state;
 }

@@ -52,11 +52,18 @@ mi_inline void _mi_hard_stock_note_freed(uint16_t* freed, uint32_t number, uint6
   freed[number % MI_STOCK_MAX] = (uint16_t)index;
 }
 
-// The stock is empty and gets the places that were noted under `number` and the `count` - 1 numbers behind it, the last that was
-// freed first. There are at most MI_STOCK_MAX.
-mi_inline void _mi_hard_stock_take_freed(uint16_t* stock, const uint16_t* freed, uint32_t number, uint32_t count) {
+// The stock is empty and gets the places that were noted under `number` and the `count` - 1 numbers behind it, at most
+// MI_STOCK_MAX: in a random order, or, without a shuffle, the last that was freed first.
+mi_inline void _mi_hard_stock_take_freed(mi_shuffle_t* shuffle, uint16_t* stock, const uint16_t* freed, uint32_t number, uint32_t count) {
   const uint32_t at = number % MI_STOCK_MAX;
   const uint32_t straight = count < MI_STOCK_MAX - at ? count : MI_STOCK_MAX - at;
+  if (shuffle != NULL) {
+    _mi_hard_shuffle_items(shuffle, stock, 0, freed + at, straight);
+    if (mi_unlikely(straight < count)) {
+      _mi_hard_shuffle_items(shuffle, stock, straight, freed, count);
+    }
+    return;
+  }
   __builtin_memcpy(stock, freed + at, straight * sizeof(*stock));
   __builtin_memcpy(stock + straight, freed, (count - straight) * sizeof(*stock));
 }

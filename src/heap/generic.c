@@ -39,6 +39,10 @@ enum {
   // Where so many have fewer, a new one is worth its memory, of which a few OS pages are touched: each search would take one of
   // them, for a block or two.
   MI_SCARCE_PAGES_MAX = 4,
+  // With lists out of line a page that keeps being filled again by fewer blocks than this, and fewer bytes, gets more of them:
+  // each filling costs as much as several allocations.
+  MI_FREE_BLOCKS_PLENTY = 32,
+  MI_FREE_BYTES_PLENTY = 16 * MI_KIB,
 };
 
 // Whether a page has enough free blocks to be chosen for them: it would be used up at once, and the next call search again. One
@@ -57,8 +61,7 @@ bool _mi_theap_refill_first(mi_theap_t* theap, mi_page_t* page) {
       !_mi_page_refill_freed(page)) {
     return false;
   }
-  _mi_sample_used_up(theap, page);
-  _mi_sample_follow(theap, page->bin);
+  _mi_sample_refilled(theap, page);
   // None if the allocation is sampled, which is for the slow path.
   return _mi_page_is_ready(page);
 }
@@ -109,6 +112,13 @@ static bool mi_page_extend(mi_page_t* page) {
   return true;
 }
 
+// Whether it is time that the page, the only one of its class, is extended, although it has free blocks.
+static bool mi_page_wants_more(const mi_page_t* page) {
+  const uint32_t free = page->capacity - _mi_page_in_use(page);
+  return MI_HAS_OUTLINE_LISTS && !_mi_page_is_ready(page) && page->capacity < page->reserved && free < MI_FREE_BLOCKS_PLENTY &&
+      free * page->block_size < MI_FREE_BYTES_PLENTY;
+}
+
 // The page of the queue to allocate from next, with a free block: one of the first few that have enough of them, else one
 // that can be extended, else any, unless there are several of these. Those with few wait for more at the queue's end. Full
 // pages are let go of, all but a few.
@@ -119,7 +129,8 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
     _mi_page_check_free(first);
   }
   theap->counts.searches++;
-  if (first != NULL && first->next == NULL && mi_page_has_free(first) && mi_page_is_worth_it(first) && mi_page_make_ready(first)) {
+  if (first != NULL && first->next == NULL && mi_page_has_free(first) && mi_page_is_worth_it(first) &&
+      ((mi_page_wants_more(first) && mi_page_extend(first)) || mi_page_make_ready(first))) {
     theap->counts.searched++;
     return first;
   }

@@ -139,21 +139,28 @@ static uint32_t mi_page_stock_up(mi_page_t* page, uint32_t count, uint32_t first
                                 mi_page_place_of(page, 1));
 }
 
-// The stock was empty and has `count` blocks now, in the order of their addresses.
-static void mi_page_open_stock(mi_page_t* page, uint32_t count) {
-  if (MI_HAS_RANDOM_ORDER) {
-    _mi_hard_shuffle_items(mi_theap_order(page->theap), _mi_page_stock(page), count);
-  } else {
-    _mi_hard_stock_reverse(_mi_page_stock(page), count);
-  }
+// The stock was empty and has `count` blocks now, in the order in which they serve.
+static void mi_page_stock_is(mi_page_t* page, uint32_t count) {
   page->used += count;
   page->used_before = page->used;
   page->stocked = count;
 }
 
+// The same of blocks in the order of their addresses.
+static void mi_page_open_stock(mi_page_t* page, uint32_t count) {
+  uint16_t* const stock = _mi_page_stock(page);
+  if (MI_HAS_RANDOM_ORDER) {
+    _mi_hard_shuffle_items(mi_theap_order(page->theap), stock, 0, stock, count);
+  } else {
+    _mi_hard_stock_reverse(stock, count);
+  }
+  mi_page_stock_is(page, count);
+}
+
 void _mi_page_order_anew(mi_page_t* page) {
   if (MI_HAS_RANDOM_ORDER) {
-    _mi_hard_shuffle_items(mi_theap_order(page->theap), _mi_page_stock(page), (uint32_t)page->stocked);
+    uint16_t* const stock = _mi_page_stock(page);
+    _mi_hard_shuffle_items(mi_theap_order(page->theap), stock, 0, stock, (uint32_t)page->stocked);
   }
   page->key_generation = page->theap->random.generation;
 }
@@ -191,7 +198,7 @@ static uint32_t mi_page_stock_noted(mi_page_t* page, uint32_t free) {
     return 0;
   }
   uint16_t* const stock = _mi_page_stock(page);
-  _mi_hard_stock_take_freed(stock, stock + MI_STOCK_SLOTS, page->used, noted);
+  _mi_hard_stock_take_freed(MI_HAS_RANDOM_ORDER ? mi_theap_order(page->theap) : NULL, stock, stock + MI_STOCK_SLOTS, page->used, noted);
   // Relaxed: who frees sets it before its mark, and has marked before it could see what is noted here.
   if (mi_unlikely(mi_atomic_load_relaxed(&page->has_remote))) {
     const uint32_t marked = _mi_hard_stock_find_marked(stock, noted, page->live);
@@ -209,10 +216,12 @@ static bool mi_page_stock_freed(mi_page_t* page) {
     return false;
   }
   uint32_t count = mi_page_stock_noted(page, free);
-  if (count == 0) {
+  if (count != 0) {
+    mi_page_stock_is(page, count);
+  } else {
     count = page->block_size >= MI_FAR_BLOCK_MIN ? mi_page_stock_far(page) : mi_page_stock_chunks(page);
+    mi_page_open_stock(page, count);
   }
-  mi_page_open_stock(page, count);
   page->free_is_zero = false;
   _mi_page_count_refill(page, count);
   return count != 0;
@@ -355,7 +364,9 @@ void _mi_page_drop_old_lists(mi_page_t* page) {
 bool _mi_page_refill_freed(mi_page_t* page) {
   mi_assert_internal(!_mi_page_is_ready(page));
   if (MI_HAS_OUTLINE_LISTS) {
-    _mi_page_collect_remote(page);
+    if (_mi_remote_count(mi_atomic_load_relaxed(&page->remote)) != 0) {
+      _mi_page_collect_remote(page);
+    }
     return mi_page_stock_freed(page);
   }
   if (page->local_free != NULL) {

@@ -56,10 +56,13 @@ mi_inline void _mi_sample_follow(mi_theap_t* theap, unsigned bin) {
   }
 }
 
-// The page's list has come to its end, and has been filled again.
-mi_inline void _mi_sample_used_up(mi_theap_t* theap, const mi_page_t* page) {
-  if (mi_unlikely(theap->sampling.counted[page->bin] == page)) {
-    theap->sampling.counted[page->bin] = NULL;
+// The list of the first page of a queue has come to its end, and has been filled again.
+mi_inline void _mi_sample_refilled(mi_theap_t* theap, const mi_page_t* page) {
+  if (mi_unlikely(theap->sampling.kinds != 0)) {
+    if (theap->sampling.counted[page->bin] == page) {
+      theap->sampling.counted[page->bin] = NULL;
+    }
+    _mi_sample_follow_slow(theap, page->bin);
   }
 }
 

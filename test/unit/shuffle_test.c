@@ -48,7 +48,11 @@ MI_TEST(permutations_are_uniform) {
         for (unsigned k = 0; k < N; k++) {
           items[k] = (uint16_t)k;
         }
-        _mi_hard_shuffle_items(&shuffle, items, N);
+        // Where they stand, or from elsewhere, in two steps.
+        uint16_t more[N];
+        memcpy(more, items, sizeof(more));
+        _mi_hard_shuffle_items(&shuffle, items, 0, i % 2 == 0 ? items : more, first);
+        _mi_hard_shuffle_items(&shuffle, items, first, (i % 2 == 0 ? items : more) + first, N);
       } else {
         _mi_hard_shuffle_add(&shuffle, items, 0, 0, first);
         _mi_hard_shuffle_add(&shuffle, items, first, first, N - first);
@@ -71,11 +75,16 @@ MI_TEST(permutations_are_uniform) {
   }
 }
 
-// Each item of the largest chunk in each place as often as any other.
-MI_TEST(places_are_uniform) {
+// Each item of the largest chunk in each place as often as any other: numbers, and items that stand elsewhere.
+static void mi_shuffle_test_places(bool quick) {
   enum { N = 256,
          TRIES = 5000 };
   static uint32_t counts[N * N];
+  memset(counts, 0, sizeof(counts));
+  uint16_t numbers[N];
+  for (unsigned k = 0; k < N; k++) {
+    numbers[k] = (uint16_t)k;
+  }
   uint64_t seed = 12;
   mi_shuffle_t shuffle = {0};
   for (int i = 0; i < TRIES; i++) {
@@ -83,13 +92,22 @@ MI_TEST(places_are_uniform) {
       _mi_hard_shuffle_seed(&shuffle, mi_test_random(&seed), mi_test_random(&seed));
     }
     uint16_t items[N];
-    _mi_hard_shuffle_add(&shuffle, items, 0, 0, N);
+    if (quick) {
+      _mi_hard_shuffle_items(&shuffle, items, 0, numbers, N);
+    } else {
+      _mi_hard_shuffle_add(&shuffle, items, 0, 0, N);
+    }
     for (size_t k = 0; k < N; k++) {
       counts[k * N + items[k]]++;
     }
   }
   const double chi = mi_shuffle_test_chi_square(counts, (size_t)N * N, (double)N * TRIES);
   MI_CHECK_MSG(mi_shuffle_test_is_uniform(chi, (size_t)N * N), "chi-square %f of %d cells", chi, N * N);
+}
+
+MI_TEST(places_are_uniform) {
+  mi_shuffle_test_places(false);
+  mi_shuffle_test_places(true);
 }
 
 MI_TEST(numbers_below) {

@@ -67,7 +67,7 @@ MI_TEST(noted) {
         _mi_hard_stock_note_freed(mi_stock_test_freed, --number, 1000 + i);
       }
       const uint32_t known = n < MI_STOCK_MAX ? n : MI_STOCK_MAX;
-      _mi_hard_stock_take_freed(mi_stock_test_stock, mi_stock_test_freed, number, known);
+      _mi_hard_stock_take_freed(NULL, mi_stock_test_stock, mi_stock_test_freed, number, known);
       for (uint32_t i = 0; i < known; i++) {
         MI_CHECK_EQ(mi_stock_test_stock[i], 1000 + n - 1 - i);
       }
@@ -79,6 +79,31 @@ MI_TEST(noted) {
         MI_CHECK_EQ(_mi_hard_stock_find_marked(mi_stock_test_stock, known, mi_stock_test_words), known / 2);
         mi_atomic_and_acq_rel(mi_live_remote_word(mi_stock_test_words, both), ~mi_live_bit(both));
       }
+    }
+  }
+}
+
+// Shuffled, each of what was noted is there once, wherever the ring begins and whatever the parts on its two sides.
+MI_TEST(noted_and_shuffled) {
+  mi_shuffle_t shuffle;
+  _mi_hard_shuffle_seed(&shuffle, 7, 8);
+  for (uint32_t start = 0; start < 2 * MI_STOCK_MAX; start += 5) {
+    for (uint32_t n = 1; n <= MI_STOCK_MAX; n += 1 + n / 9) {
+      uint32_t number = start;
+      for (uint32_t i = 0; i < n; i++) {
+        _mi_hard_stock_note_freed(mi_stock_test_freed, --number, 1000 + i);
+      }
+      _mi_hard_stock_take_freed(&shuffle, mi_stock_test_stock, mi_stock_test_freed, number, n);
+      static bool seen[MI_STOCK_MAX];
+      memset(seen, 0, sizeof(seen));
+      uint32_t in_order = 0;
+      for (uint32_t i = 0; i < n; i++) {
+        const uint32_t at = mi_stock_test_stock[i] - 1000U;
+        MI_REQUIRE(at < n && !seen[at]);
+        seen[at] = true;
+        in_order += at == n - 1 - i;
+      }
+      MI_CHECK_MSG(n < 64 || in_order < n / 2, "%u of %u are where they were", in_order, n);
     }
   }
 }
