@@ -90,7 +90,7 @@ FUZZ_TARGETS = {
         "sanitizer": "address",
         "wraps": ["_mi_prim_modules_visit", "_mi_prim_maps_copy"],
         "max_len": 2048,
-        "dictionary": False,
+        "dictionary": True,
     },
     "fuzz_sizeclass": {
         "variants": ["secure"],
