@@ -560,6 +560,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       mi_fuzz_model.actor = actor;
     } else if (op.code % OP_CODES == OP_ACTOR_END) {
       mi_fuzz_end_actor(actor);
+      mi_fuzz_model.lives[actor]++;
       mi_misuse_judge(0, 0);
     } else {
       mi_fuzz_act(mi_fuzz_model.actor, &mi_misuse_step, &op);

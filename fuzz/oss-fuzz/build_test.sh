@@ -22,6 +22,7 @@ done
 grep -q '^language: c$' "$root/.clusterfuzzlite/project.yaml" || fail ".clusterfuzzlite/project.yaml has no language"
 for file in "$root/fuzz/oss-fuzz/Dockerfile" "$root/.clusterfuzzlite/Dockerfile"; do
   grep -q '^FROM gcr.io/oss-fuzz-base/base-builder' "$file" || fail "$file builds on no image of the service"
+  # shellcheck disable=SC2016
   grep -q '\$SRC/build.sh$' "$file" || fail "$file has no build.sh"
 done
 
