@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # Owns: how much of the sources that a fuzz target is for its kept inputs reach, held against the floors of fuzz/coverage.txt.
-# May include: nothing but Python's own library.
+# May include: fuzz/targets.py.
 # Called by: a person, or the test //fuzz:coverage_test; --write puts what is reached now, less a little, in the table.
 # Invariants: counted are lines, of replays without libFuzzer; a source falls below its floor only when inputs or code have changed.
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -16,9 +17,8 @@ ROOT = pathlib.Path(os.path.realpath(os.environ.get("MI_LINT_ANCHOR", __file__))
 ROOT = ROOT if (ROOT / "WORKSPACE").exists() else ROOT.parent
 TABLE = ROOT / "fuzz" / "coverage.txt"
 SPARE = 3  # percent between what is reached and the floor that is written
-LAYERS = ("base", "prim", "sys", "region", "guarded", "profile", "heap", "alloc", "api")
-SKIPPED = ("src/api/override", "src/api/shared/", "src/prim/windows/", "src/prim/macos/", "src/prim/wasi/")
-WRAPS = ("_mi_random_next", "_mi_random_below", "_mi_prim_clock_ms")
+sys.path.insert(0, str(ROOT / "fuzz"))
+import targets as table  # noqa: E402
 
 
 def find_tools():
@@ -40,26 +40,25 @@ def read_table():
     return rows
 
 
-def units(target):
-    sources = [str(p.relative_to(ROOT)) for layer in LAYERS for p in sorted((ROOT / "src" / layer).rglob("*.c"))]
-    lib = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "fuzz" / "lib").glob("*.c"))]
-    return [s for s in sources if not s.startswith(SKIPPED)], lib + ["fuzz/%s.c" % target]
-
-
 def measure(tools, target, variant, folder):
     """source -> percent of its lines"""
     clang, profdata, cov = tools
-    flags = ("-std=gnu11 -O1 -g -fno-builtin -fexceptions -pthread -fprofile-instr-generate -fcoverage-mapping -I. -Iinclude -Ipolicy/profiles/"
+    # Without optimisation: what is counted is lines.
+    flags = ("-std=gnu11 -O0 -g0 -w -fno-builtin -fexceptions -pthread -fprofile-instr-generate -fcoverage-mapping -I. -Iinclude -Ipolicy/profiles/"
              + variant).split()
-    ours, test = units(target)
-    objects = []
-    for unit in ours + test:
-        objects.append("%s/%s/%s.o" % (folder, variant, unit[:-2].replace("/", "_")))
-        os.makedirs(os.path.dirname(objects[-1]), exist_ok=True)
-        if not os.path.exists(objects[-1]):
-            subprocess.run([clang] + flags + ["-c", unit, "-o", objects[-1]], cwd=ROOT, check=True)
+
+    def compile(unit):
+        out = "%s/%s/%s.o" % (folder, variant, unit[:-2].replace("/", "_"))
+        os.makedirs(os.path.dirname(out), exist_ok=True)
+        if not os.path.exists(out):
+            subprocess.run([clang] + flags + ["-c", unit, "-o", out], cwd=ROOT, check=True)
+        return out
+
+    row = table.read(ROOT / "fuzz")[target]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        objects = list(pool.map(compile, table.allocator(ROOT, row) + table.units(ROOT, target) + ["fuzz/lib/replay.c"]))
     program = "%s/%s_%s" % (folder, target, variant)
-    subprocess.run([clang, "-pthread", "-fprofile-instr-generate"] + objects + ["-Wl,--wrap=" + w for w in WRAPS] + ["-o", program], check=True)
+    subprocess.run([clang, "-pthread", "-fprofile-instr-generate"] + objects + table.link_flags(row) + ["-o", program], check=True)
     inputs = [str(d) for d in (ROOT / "fuzz" / "corpus" / target, ROOT / "fuzz" / "crashes" / target) if d.is_dir()]
     subprocess.run([program] + inputs, env=dict(os.environ, LLVM_PROFILE_FILE=program + ".raw"), check=True, stdout=subprocess.DEVNULL)
     subprocess.run([profdata, "merge", program + ".raw", "-o", program + ".profile"], check=True)

@@ -35,6 +35,8 @@ enum { OP_ALLOC,
        OP_ALIGN,     // free with an alignment that cannot be
        OP_WRITE,     // to a freed block
        OP_OVERFLOW,  // behind a live one, where ends are checked
+       OP_HEAP,      // use of a heap that has ended
+       OP_PAGES,     // mistakes with memory that is none of the heaps'
        OP_CODES };
 
 enum { OWN_HEAP = 1,
@@ -258,7 +260,7 @@ static void* mi_misuse_foreign(const mi_fuzz_op_t* op) {
 }
 
 static void mi_misuse_query_of(void* p, const mi_fuzz_op_t* op, unsigned kinds) {
-  switch (op->more % 4) {
+  switch (op->more % 8) {
     case 0:
       mi_fuzz_model.doing = "usable size of a bad pointer";
       MI_FUZZ_CHECK(mi_usable_size(p) == 0, "mi_usable_size: a bad pointer has a size");
@@ -270,6 +272,18 @@ static void mi_misuse_query_of(void* p, const mi_fuzz_op_t* op, unsigned kinds) 
     case 2:
       mi_fuzz_model.doing = "expand of a bad pointer";
       MI_FUZZ_CHECK(mi_expand(p, op->n % 5000) == NULL, "mi_expand: a bad pointer was resized");
+      break;
+    case 3:
+      mi_fuzz_model.doing = "rezalloc of a bad pointer";
+      MI_FUZZ_CHECK(mi_rezalloc(p, op->n % 5000) == NULL, "mi_rezalloc: a bad pointer was resized");
+      break;
+    case 4:
+      mi_fuzz_model.doing = "reallocarr of a bad pointer";
+      MI_FUZZ_CHECK(mi_reallocarr(&p, 1, 1 + op->n % 5000) != 0, "mi_reallocarr: a bad pointer was resized");
+      break;
+    case 5:
+      mi_fuzz_model.doing = "resize of a bad pointer in a heap";
+      MI_FUZZ_CHECK(mi_heap_realloc(mi_fuzz_model.heaps[OWN_HEAP].heap, p, op->n % 5000) == NULL, "mi_heap_realloc: a bad pointer was resized");
       break;
     default:
       mi_fuzz_model.doing = "realloc_aligned of a bad pointer";
@@ -300,8 +314,16 @@ static void mi_misuse_free_as(const mi_fuzz_op_t* op, bool by_size) {
   void* const p = mi_fuzz_block_take(block);
   mi_age++;
   if (by_size) {
-    mi_fuzz_model.doing = "free with too large a size";
-    mi_free_size(p, old.usable + 1 + op->n % 100000);
+    // A block may have been resized within itself to half of its size, or aligned up to what its address is aligned to: what is
+    // less than both is nobody's size.
+    const size_t aligned = (uintptr_t)p & (~(uintptr_t)p + 1);
+    if ((op->form & 1) != 0 && old.usable >= 256 && aligned <= old.usable / 4) {
+      mi_fuzz_model.doing = "free with too small a size";
+      mi_free_size(p, 1 + op->n % (old.usable / 4));
+    } else {
+      mi_fuzz_model.doing = "free with too large a size";
+      mi_free_size(p, old.usable + 1 + op->n % 100000);
+    }
     mi_misuse_judge(KIND(size_mismatch), KIND(size_mismatch));
   } else {
     mi_fuzz_model.doing = "free with too large an alignment";
@@ -368,15 +390,82 @@ static void mi_misuse_overflow(const mi_fuzz_op_t* op) {
     return;
   }
   const size_t at = block->usable + (op->form & 1 ? 0 : op->n % 8);
-  block->p[at] ^= (uint8_t)(1 + op->more % 255);
-  // A zero is what belongs just behind a request.
-  if (block->p[at] == 0) {
-    block->p[at] ^= (uint8_t)(1 + op->more % 255);
+  // A zero is what belongs just behind a request. A guarded block has nothing behind it that could be written.
+  uint8_t byte;
+  if (!mi_misuse_peek(block->p + at, &byte, 1)) {
+    return;
+  }
+  byte ^= (uint8_t)(1 + op->more % 255);
+  if (byte == 0 || !mi_misuse_poke(block->p + at, &byte, 1)) {
     return;
   }
   mi_spoiled = block;
   mi_spoiled_is_told = false;
   mi_anytime |= KIND(overflow) | KIND(underflow);
+}
+
+// A heap is ended and used all the same: it is told, and the main heap serves.
+static void mi_misuse_heap(const mi_fuzz_op_t* op) {
+  mi_heap_t* const heap = mi_heap_new();
+  MI_FUZZ_CHECK(heap != NULL, "mi_heap_new: there is none");
+  if ((op->more & 1) != 0) {
+    mi_heap_delete(heap);
+  } else {
+    mi_heap_destroy(heap);
+  }
+  mi_misuse_judge(0, 0);
+  void* p = NULL;
+  switch (op->form % 4) {
+    case 0:
+      mi_fuzz_model.doing = "allocation from a heap that has ended";
+      p = mi_heap_malloc(heap, op->n % 3000);
+      mi_misuse_judge(KIND(use_after_free), 0);
+      break;
+    case 1:
+      mi_fuzz_model.doing = "aligned allocation from a heap that has ended";
+      p = mi_heap_malloc_aligned(heap, op->n % 3000, 64);
+      mi_misuse_judge(KIND(use_after_free), 0);
+      break;
+    case 2:
+      mi_fuzz_model.doing = "mi_heap_delete of a heap that has ended";
+      mi_heap_delete(heap);
+      mi_misuse_judge(KIND(double_free), 0);
+      return;
+    default:
+      mi_fuzz_model.doing = "mi_heap_destroy of a heap that has ended";
+      mi_heap_destroy(heap);
+      mi_misuse_judge(KIND(double_free), 0);
+      return;
+  }
+  MI_FUZZ_CHECK(p != NULL && mi_heap_of(p) == mi_heap_main(), "%s: the main heap does not serve", mi_fuzz_model.doing);
+  mi_free(p);
+  mi_misuse_judge(0, 0);
+}
+
+static void mi_misuse_pages(const mi_fuzz_op_t* op) {
+  const size_t size = 1 + op->n % 20000;
+  uint8_t* const p = mi_unwrapped_malloc(size, 0);
+  MI_FUZZ_CHECK(p != NULL, "mi_unwrapped_malloc: there is no memory");
+  p[0] = p[size - 1] = 1;
+  mi_misuse_judge(0, 0);
+  if ((op->form & 1) != 0) {
+    mi_fuzz_model.doing = "free of what is mi_unwrapped_malloc's";
+    mi_free(p);
+    mi_misuse_judge(KIND(foreign_free), 0);
+  }
+  mi_fuzz_block_t* const block = mi_misuse_block(op->slot);
+  if ((op->form & 2) != 0 && block->p != NULL) {
+    mi_fuzz_model.doing = "mi_unwrapped_free of what is a heap's";
+    mi_unwrapped_free(block->p);
+    mi_misuse_judge(KIND(foreign_free), 0);
+  }
+  mi_unwrapped_free(p);
+  mi_misuse_judge(0, 0);
+  if ((op->form & 4) != 0) {
+    mi_fuzz_model.doing = "mi_unwrapped_free again";
+    mi_unwrapped_free(p);
+    mi_misuse_judge(KIND(double_free) | KIND(foreign_free), 0);
+  }
 }
 
 static void mi_misuse_step(void* arg) {
@@ -414,12 +503,16 @@ static void mi_misuse_step(void* arg) {
     case OP_ALIGN: mi_misuse_free_as(op, false); break;
     case OP_WRITE: mi_misuse_write(op); break;
     case OP_OVERFLOW: mi_misuse_overflow(op); break;
+    case OP_HEAP: mi_misuse_heap(op); break;
+    case OP_PAGES: mi_misuse_pages(op); break;
     default: mi_misuse_right(op, code); break;
   }
 }
 
-static void mi_misuse_begin(uint32_t seed) {
+static void mi_misuse_begin(const mi_fuzz_head_t* head) {
+  const uint32_t seed = head->seed;
   mi_fuzz_steady_begin(seed);
+  mi_option_set(mi_option_guarded_sample_rate, (head->settings & 1) != 0 ? 5 : 0);
   MI_FUZZ_CHECK(mi_pipe[0] >= 0 || pipe(mi_pipe) == 0, "the system has no pipe");
   mi_option_set(mi_option_on_violation, 1);
   mi_option_set(mi_option_backtrace, 0);
@@ -459,7 +552,7 @@ static void mi_misuse_end(void) {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   mi_fuzz_head_t head;
   const size_t count = mi_fuzz_read_head(data, size, &head);
-  mi_misuse_begin(head.seed);
+  mi_misuse_begin(&head);
   for (size_t i = 0; i < count; i++) {
     mi_fuzz_op_t op = mi_fuzz_read_op(data, i);
     const unsigned actor = op.slot % MI_FUZZ_ACTORS;
@@ -467,6 +560,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       mi_fuzz_model.actor = actor;
     } else if (op.code % OP_CODES == OP_ACTOR_END) {
       mi_fuzz_end_actor(actor);
+      mi_fuzz_model.lives[actor]++;
       mi_misuse_judge(0, 0);
     } else {
       mi_fuzz_act(mi_fuzz_model.actor, &mi_misuse_step, &op);

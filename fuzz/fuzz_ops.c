@@ -4,8 +4,11 @@
 // Invariants: nothing the allocator may report happens; a run leaves no block, heap or thread.
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "fuzz/lib/call.h"
 #include "fuzz/lib/calls.h"
+#include "fuzz/lib/modes.h"
 #include "fuzz/lib/steady.h"
 #include "mi-profile.h"
 #include "mimalloc-stats.h"
@@ -33,6 +36,13 @@ enum { OP_ALLOC,
        OP_THREAD_DONE,
        OP_CLOCK,
        OP_OPTION,
+       OP_MORE,    // the rarer functions that make or resize
+       OP_STRING,  // and those that copy a text
+       OP_READ,
+       OP_PROFILE,
+       OP_SWITCH,
+       OP_SUBPROCESS,
+       OP_STORM,  // all threads free blocks at once, and allocate
        OP_CODES };
 
 enum { ARENA_SIZE = 32 << 20 };
@@ -58,6 +68,39 @@ static void mi_fuzz_free_many(const mi_fuzz_op_t* op) {
   }
 }
 
+// Commits and takes back as an allocator that is asked to must: what was taken back reads as zeroes, and nobody can write to it
+// meanwhile. Now and then it refuses.
+static bool mi_fuzz_commit(bool commit, void* start, size_t size, bool* is_zero, void* arg) {
+  uint8_t* const region = arg;
+  MI_FUZZ_CHECK((uint8_t*)start >= region && size <= ARENA_SIZE - (size_t)((uint8_t*)start - region), "commit: %zu bytes at %p are not of the arena",
+                size, start);
+  if (mi_fuzz_random(&mi_fuzz_model.seed) % 16 == 0) {
+    return false;
+  }
+  if (!commit) {
+    MI_FUZZ_CHECK(madvise(start, size, MADV_DONTNEED) == 0, "the system takes no memory back");
+  } else if (is_zero != NULL) {
+    *is_zero = false;  // what was never written is zero as well, but nobody keeps count
+  }
+  return mprotect(start, size, commit ? PROT_READ | PROT_WRITE : PROT_NONE) == 0;
+}
+
+// Arenas are of all runs: one cannot be given back.
+static void mi_fuzz_heap_in_arena(mi_fuzz_heap_t* heap, bool lent) {
+  static mi_arena_id_t arenas[2];
+  mi_arena_id_t* const arena = &arenas[lent];
+  if (*arena == NULL && lent) {
+    void* const region = mmap(NULL, ARENA_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    MI_FUZZ_CHECK(region != MAP_FAILED && mi_manage_memory(region, ARENA_SIZE, false, false, true, -1, true, &mi_fuzz_commit, region, arena),
+                  "mi_manage_memory: there is no arena");
+  } else if (*arena == NULL) {
+    MI_FUZZ_CHECK(mi_reserve_os_memory_ex(ARENA_SIZE, false, false, true, arena) == 0, "mi_reserve_os_memory_ex: there is no arena");
+  }
+  heap->is_small = true;
+  heap->arena = *arena;
+  heap->heap = mi_heap_new_in_arena(*arena);
+}
+
 static void mi_fuzz_heap_new(const mi_fuzz_op_t* op) {
   mi_fuzz_heap_t* const heap = &mi_fuzz_model.heaps[1 + op->slot % (MI_FUZZ_HEAPS - 1)];
   if (heap->there) {
@@ -71,16 +114,8 @@ static void mi_fuzz_heap_new(const mi_fuzz_op_t* op) {
       heap->heap = mi_heap_new_ex(heap->tag, heap->destroys, NULL);
       break;
     case 1: heap->heap = mi_heap_try_new(); break;
-    case 2: {
-      // Of all runs: an arena cannot be given back.
-      static mi_arena_id_t arena;
-      if (arena == NULL && mi_reserve_os_memory_ex(ARENA_SIZE, false, false, true, &arena) != 0) {
-        mi_fuzz_fail("mi_reserve_os_memory_ex: there is no arena");
-      }
-      heap->is_small = true;
-      heap->heap = mi_heap_new_in_arena(arena);
-      break;
-    }
+    case 2: mi_fuzz_heap_in_arena(heap, (op->form & 32) != 0); break;
+    case 3: heap->heap = (op->form & 32) != 0 ? mi_heap_new_qsbr() : mi_heap_new(); break;
     default: heap->heap = mi_heap_new(); break;
   }
   MI_FUZZ_CHECK(heap->heap != NULL, "mi_heap_new: there is none");
@@ -170,6 +205,7 @@ static void mi_fuzz_thread_done(const mi_fuzz_op_t* op) {
     return;
   }
   *late = !*late;
+  mi_fuzz_model.lives[mi_fuzz_model.actor]++;
   mi_fuzz_model.default_heap[mi_fuzz_model.actor] = 0;
 }
 
@@ -219,6 +255,10 @@ static void mi_fuzz_block_op(const mi_fuzz_op_t* op, unsigned code) {
       mi_fuzz_call_alloc(block, op);
     } else if (code == OP_ALIGNED) {
       mi_fuzz_call_aligned(block, op);
+    } else if (code == OP_MORE) {
+      mi_fuzz_call_more(block, op);
+    } else if (code == OP_STRING) {
+      mi_fuzz_call_string(block, op);
     }
     return;
   }
@@ -226,16 +266,61 @@ static void mi_fuzz_block_op(const mi_fuzz_op_t* op, unsigned code) {
     case OP_ALLOC:
     case OP_ALLOC_MORE:
     case OP_ALIGNED:
+    case OP_STRING:
     case OP_FREE:
     case OP_FREE_MORE: mi_fuzz_call_free(block, op->form); break;
     case OP_REALLOC: mi_fuzz_call_realloc(block, op); break;
     case OP_REZALLOC: mi_fuzz_call_rezalloc(block, op); break;
     case OP_EXPAND: mi_fuzz_call_expand(block, op); break;
+    case OP_MORE: mi_fuzz_call_resize_more(block, op); break;
     default:
       mi_fuzz_model.doing = "ask";
       mi_fuzz_block_ask(block, op->n);
       break;
   }
+}
+
+// What threads do at once: nothing of the model is touched meanwhile.
+typedef struct mi_fuzz_storm_s {
+  void* freed[MI_FUZZ_BLOCKS];
+  void* made[MI_FUZZ_BLOCKS];
+  size_t count;
+  size_t size;
+} mi_fuzz_storm_t;
+
+static void mi_fuzz_storm_part(unsigned actor, void* arg) {
+  mi_fuzz_storm_t* const storm = arg;
+  for (size_t i = actor; i < storm->count; i += MI_FUZZ_ACTORS) {
+    mi_free(storm->freed[i]);
+    storm->made[i] = i % 3 == 0 ? mi_malloc(storm->size) : NULL;
+  }
+}
+
+static void mi_fuzz_storm(const mi_fuzz_op_t* op) {
+  static mi_fuzz_storm_t storm;
+  const unsigned acting = mi_fuzz_model.actor;
+  storm.count = 0;
+  storm.size = mi_fuzz_size(op->form & 7, op->n);
+  for (unsigned i = 0; i <= op->more; i++) {
+    mi_fuzz_block_t* const block = &mi_fuzz_model.blocks[(op->slot + i) % MI_FUZZ_BLOCKS];
+    if (block->p != NULL) {
+      storm.freed[storm.count++] = mi_fuzz_block_take(block);
+    }
+  }
+  mi_fuzz_begin("allocation and free at once", 0);
+  mi_fuzz_act_at_once(&mi_fuzz_storm_part, &storm);
+  mi_fuzz_expect_error(0);
+  for (size_t i = 0, slot = op->slot; i < storm.count; i++) {
+    while (mi_fuzz_model.blocks[slot % MI_FUZZ_BLOCKS].p != NULL) {
+      slot++;
+    }
+    if (i % 3 == 0) {
+      mi_fuzz_model.actor = (unsigned)(i % MI_FUZZ_ACTORS);
+      mi_fuzz_block_made(&mi_fuzz_model.blocks[slot % MI_FUZZ_BLOCKS], storm.made[i],
+                         &(mi_fuzz_expect_t){.size = storm.size, .align = 16, .heap = MI_FUZZ_NO_HEAP});
+    }
+  }
+  mi_fuzz_model.actor = acting;
 }
 
 static void mi_fuzz_step(void* arg) {
@@ -256,6 +341,10 @@ static void mi_fuzz_step(void* arg) {
     case OP_THREAD_DONE: mi_fuzz_thread_done(op); break;
     case OP_CLOCK: mi_fuzz_steady_pass_ms(op->n % 2000); break;
     case OP_OPTION: mi_fuzz_set_option(op->slot, op->form); break;
+    case OP_READ: mi_fuzz_read(op); break;
+    case OP_PROFILE: mi_fuzz_profile(op); break;
+    case OP_SWITCH: mi_fuzz_switch(op); break;
+    case OP_SUBPROCESS: mi_fuzz_subprocess(op); break;
     default: mi_fuzz_block_op(op, code); break;
   }
 }
@@ -277,11 +366,14 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (size_t i = 0; i < count; i++) {
     mi_fuzz_op_t op = mi_fuzz_read_op(data, i);
     const unsigned actor = op.slot % MI_FUZZ_ACTORS;
-    if (op.code % OP_CODES == OP_ACTOR) {
+    if (op.code % OP_CODES == OP_STORM) {
+      mi_fuzz_storm(&op);
+    } else if (op.code % OP_CODES == OP_ACTOR) {
       mi_fuzz_model.actor = actor;
     } else if (op.code % OP_CODES == OP_ACTOR_END) {
       mi_fuzz_end_actor(actor);
       if (actor != 0) {
+        mi_fuzz_model.lives[actor]++;
         mi_fuzz_model.default_heap[actor] = 0;
         mi_fuzz_model.late[actor] = false;
       }
@@ -289,6 +381,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       mi_fuzz_act(mi_fuzz_model.actor, &mi_fuzz_step, &op);
     }
   }
+  mi_fuzz_modes_end();
   mi_fuzz_model_end(true);
   return 0;
 }

@@ -27,8 +27,20 @@ set -- -error_exitcode=1 -max_len="$max_len" -timeout=25 -rss_limit_mb=4096 -pri
 if [ -n "$smoke" ]; then
   corpus=$(mktemp -d)
   trap 'rm -rf "$corpus"' EXIT
+  log=$(mktemp)
+  trap 'rm -rf "$corpus" "$log"' EXIT
+  status=0
   # shellcheck disable=SC2086
-  "$fuzzer" -max_total_time=5 -artifact_prefix="${TEST_UNDECLARED_OUTPUTS_DIR:-$corpus}/" "$@" "$corpus" $seeds
+  "$fuzzer" -max_total_time=5 -artifact_prefix="${TEST_UNDECLARED_OUTPUTS_DIR:-$corpus}/" "$@" "$corpus" $seeds >"$log" 2>&1 || status=$?
+  cat "$log"
+  [ "$status" -eq 0 ] || exit "$status"
+  # shellcheck disable=SC2086
+  count=$(find -L $seeds -type f | wc -l)
+  ran=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+  if [ "$count" -eq 0 ] || [ "${ran:-0}" -lt "$count" ]; then
+    echo "of $count kept inputs, ${ran:-none} ran"
+    exit 1
+  fi
   exit 0
 fi
 corpus=${MI_FUZZ_CORPUS:-$HOME/.cache/mi-fuzz/$name}

@@ -40,12 +40,7 @@ static void* mi_fuzz_actor_run(void* self) {
 
 bool mi_fuzz_actor_is_there(unsigned actor) { return actor == 0 || mi_fuzz_actors[actor].there; }
 
-void mi_fuzz_act(unsigned index, void (*step)(void*), void* arg) {
-  if (index == 0) {
-    step(arg);
-    return;
-  }
-  mi_fuzz_actor_t* const actor = &mi_fuzz_actors[index];
+static void mi_fuzz_actor_start(mi_fuzz_actor_t* actor, void (*step)(void*), void* arg) {
   if (!actor->there) {
     pthread_mutex_init(&actor->lock, NULL);
     pthread_cond_init(&actor->changed, NULL);
@@ -58,10 +53,54 @@ void mi_fuzz_act(unsigned index, void (*step)(void*), void* arg) {
   actor->step = step;
   actor->arg = arg;
   pthread_cond_broadcast(&actor->changed);
+  pthread_mutex_unlock(&actor->lock);
+}
+
+static void mi_fuzz_actor_wait(mi_fuzz_actor_t* actor) {
+  pthread_mutex_lock(&actor->lock);
   while (actor->step != NULL) {
     pthread_cond_wait(&actor->changed, &actor->lock);
   }
   pthread_mutex_unlock(&actor->lock);
+}
+
+void mi_fuzz_act(unsigned index, void (*step)(void*), void* arg) {
+  if (index == 0) {
+    step(arg);
+    return;
+  }
+  mi_fuzz_actor_start(&mi_fuzz_actors[index], step, arg);
+  mi_fuzz_actor_wait(&mi_fuzz_actors[index]);
+}
+
+typedef struct mi_fuzz_part_s {
+  void (*step)(unsigned actor, void* arg);
+  unsigned actor;
+  void* arg;
+  pthread_barrier_t* ready;
+} mi_fuzz_part_t;
+
+static void mi_fuzz_part_run(void* arg) {
+  const mi_fuzz_part_t* const part = arg;
+  pthread_barrier_wait(part->ready);
+  part->step(part->actor, part->arg);
+}
+
+void mi_fuzz_act_at_once(void (*step)(unsigned actor, void*), void* arg) {
+  mi_fuzz_part_t parts[MI_FUZZ_ACTORS];
+  pthread_barrier_t ready;
+  MI_FUZZ_CHECK(pthread_barrier_init(&ready, NULL, MI_FUZZ_ACTORS) == 0, "the system has no barrier");
+  for (unsigned i = 0; i < MI_FUZZ_ACTORS; i++) {
+    parts[i] = (mi_fuzz_part_t){step, i, arg, &ready};
+    if (i > 0) {
+      mi_fuzz_actor_start(&mi_fuzz_actors[i], &mi_fuzz_part_run, &parts[i]);
+    }
+  }
+  mi_fuzz_part_run(&parts[0]);
+  for (unsigned i = 1; i < MI_FUZZ_ACTORS; i++) {
+    mi_fuzz_actor_wait(&mi_fuzz_actors[i]);
+  }
+  pthread_barrier_destroy(&ready);
 }
 
 void mi_fuzz_end_actor(unsigned index) {

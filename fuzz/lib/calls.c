@@ -6,33 +6,7 @@
 
 #include <errno.h>
 
-enum { MI_FUZZ_ERRNO = 4711 };
-
-static mi_heap_t* mi_fuzz_heap(uint8_t index) { return mi_fuzz_model.heaps[index].heap; }
-
-static mi_theap_t* mi_fuzz_theap(uint8_t index) {
-  mi_theap_t* const theap = mi_heap_theap(mi_fuzz_heap(index));
-  // A thread that is done with the allocator has none; NULL stands for what it is served from then.
-  MI_FUZZ_CHECK(theap != NULL || mi_fuzz_model.late[mi_fuzz_model.actor], "theap: there is none for heap %u", index);
-  return theap;
-}
-
-// A call begins. `size` is what it asks for.
-static void mi_fuzz_begin(const char* name, size_t size) {
-  mi_fuzz_model.doing = name;
-  mi_fuzz_expect_error(size >= MI_FUZZ_TOO_LARGE || mi_fuzz_may_fail() ? ENOMEM : 0);
-  errno = MI_FUZZ_ERRNO;
-}
-
-static void mi_fuzz_end(const void* p) {
-  const int err = errno;
-  mi_fuzz_expect_error(0);
-  MI_FUZZ_CHECK(p == NULL ? err == ENOMEM : err == MI_FUZZ_ERRNO, "%s: errno: %d after %p", mi_fuzz_model.doing, err, p);
-}
-
-// Does it, and says what it was.
-#define CALL(call) (mi_fuzz_begin(#call, size), p = (call), mi_fuzz_end(p))
-#define HEAP_CALL(call) (expect.heap = index, CALL(call))
+#include "fuzz/lib/call.h"
 
 void mi_fuzz_call_alloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
   size_t size = mi_fuzz_size(op->form, op->n);
@@ -44,8 +18,7 @@ void mi_fuzz_call_alloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
   const size_t count = 1 + op->more % 7;
   const size_t each = size / count;
   const bool small = size <= MI_SMALL_SIZE_MAX;
-  // Others end the process where there is no memory.
-  const bool servable = size < MI_FUZZ_TOO_LARGE && !mi_fuzz_may_fail();
+  const bool servable = mi_fuzz_is_servable(size);
   mi_fuzz_expect_t expect = {.size = size, .align = 16, .heap = MI_FUZZ_NO_HEAP};
   void* p = NULL;
   size_t told = 0;
@@ -112,15 +85,6 @@ void mi_fuzz_call_alloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
   MI_FUZZ_CHECK(told == 0 || told == block->usable, "%s: size: %zu bytes were told, %zu can be used", mi_fuzz_model.doing, told,
                 block->usable);
 }
-
-// Mostly small alignments; up to 64 MiB.
-static size_t mi_fuzz_align(uint8_t more) {
-  const unsigned log2 = more & 31;
-  return (size_t)1 << (log2 < 27 ? log2 : log2 - 22);
-}
-
-// Rarely more than the alignment; often no multiple of 16.
-static size_t mi_fuzz_offset(const mi_fuzz_op_t* op) { return (op->n >> 9) % 400 * ((op->more & 0x80) != 0 ? 8 : 1); }
 
 void mi_fuzz_call_aligned(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
   size_t size = mi_fuzz_size(op->form, op->n);
@@ -207,14 +171,6 @@ void mi_fuzz_call_aligned(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
                 block->usable);
 }
 
-// What is known of the address after a call that names no alignment: a block that stays is aligned as it was.
-static void mi_fuzz_expect_stays(const mi_fuzz_block_t* block, const void* p, mi_fuzz_expect_t* expect) {
-  if (p == block->p) {
-    expect->align = block->align;
-    expect->offset = block->offset;
-  }
-}
-
 void mi_fuzz_call_realloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
   size_t size = mi_fuzz_size(op->form, op->n);
   size_t align = mi_fuzz_align(op->more & 15);
@@ -227,7 +183,7 @@ void mi_fuzz_call_realloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
   const size_t count = 1 + op->more % 3;
   const size_t each = size / count;
   mi_fuzz_expect_t expect = {.size = size, .align = 16, .heap = MI_FUZZ_NO_HEAP};
-  const bool servable = size < MI_FUZZ_TOO_LARGE && !mi_fuzz_may_fail();
+  const bool servable = mi_fuzz_is_servable(size);
   void* const old = block->p;
   mi_fuzz_block_check(block);
   void* p = NULL;
@@ -387,7 +343,7 @@ void mi_fuzz_call_expand(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
   }
   mi_fuzz_block_check(block);
   mi_fuzz_begin("mi_expand", size);
-  void* const p = mi_expand(block->p, size);
+  void* const p = op->more % 2 == 0 ? mi_expand(block->p, size) : mi__expand(block->p, size);
   mi_fuzz_end(p);
   MI_FUZZ_CHECK(p == NULL || p == block->p, "mi_expand: address: %p has become %p", (void*)block->p, p);
   if (p != NULL) {
@@ -428,6 +384,17 @@ void mi_fuzz_call_free(mi_fuzz_block_t* block, unsigned form) {
         mi_free_size_aligned(p, old.size, old.align);
       } else {
         mi_free(p);
+      }
+      break;
+    case 7:
+      if (!old.small) {
+        mi_free(p);
+      } else if (old.maker == mi_fuzz_thread()) {
+        mi_fuzz_model.doing = "mi_free_small_local";
+        mi_free_small_local(p);
+      } else {
+        mi_fuzz_model.doing = "mi_free_small";
+        mi_free_small(p);
       }
       break;
     default: mi_free(p); break;

@@ -70,6 +70,26 @@ void mi_fuzz_check_visits(void) {
   }
 }
 
+static bool mi_fuzz_on_visit_of_any(const mi_heap_t* heap, const mi_heap_area_t* area, void* p, size_t size, void* arg) {
+  mi_fuzz_visit_t* const visit = arg;
+  for (visit->heap = 0; visit->heap < MI_FUZZ_HEAPS; visit->heap++) {
+    if (mi_fuzz_model.heaps[visit->heap].there && mi_fuzz_model.heaps[visit->heap].heap == heap) {
+      return mi_fuzz_on_visit(heap, area, p, size, arg);
+    }
+  }
+  mi_fuzz_fail("visit: an area of a heap that there is not");
+}
+
+void mi_fuzz_check_thread_visits(uint8_t heap) {
+  mi_fuzz_visit_t mine = {.heap = heap};
+  if (!mi_fuzz_model.late[mi_fuzz_model.actor]) {
+    MI_FUZZ_CHECK(mi_theap_visit_blocks(mi_heap_theap(mi_fuzz_model.heaps[heap].heap), true, &mi_fuzz_on_visit, &mine),
+                  "visit: it did not end well");
+  }
+  mi_fuzz_visit_t nobodys = {.heap = 0};
+  MI_FUZZ_CHECK(mi_abandoned_visit_blocks(mi_subproc_main(), -1, true, &mi_fuzz_on_visit_of_any, &nobodys), "visit: it did not end well");
+}
+
 // Statistics
 
 static void mi_fuzz_check_count(const char* what, const mi_stat_count_t* count) {

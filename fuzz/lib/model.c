@@ -140,6 +140,8 @@ uint8_t mi_fuzz_pick_heap(unsigned which) {
 
 uint8_t mi_fuzz_default_heap(void) { return mi_fuzz_model.default_heap[mi_fuzz_model.actor]; }
 
+unsigned mi_fuzz_thread(void) { return mi_fuzz_model.lives[mi_fuzz_model.actor] * MI_FUZZ_ACTORS + mi_fuzz_model.actor; }
+
 static uint8_t mi_fuzz_heap_index(const mi_heap_t* heap) {
   for (uint8_t i = 0; i < MI_FUZZ_HEAPS; i++) {
     if (mi_fuzz_model.heaps[i].there && mi_fuzz_model.heaps[i].heap == heap) {
@@ -204,6 +206,8 @@ void mi_fuzz_block_made(mi_fuzz_block_t* block, void* p, const mi_fuzz_expect_t*
   const uint8_t heap = expect->heap == MI_FUZZ_NO_HEAP ? mi_fuzz_default_heap() : expect->heap;
   block->heap = mi_fuzz_heap_of_new(p, heap, heap);
   block->zeroed = expect->zero;
+  block->small = expect->size <= MI_SMALL_SIZE_MAX;
+  block->maker = mi_fuzz_thread();
   mi_fuzz_write(block);
   mi_fuzz_count_in(block);
 }

@@ -24,27 +24,31 @@ typedef struct mi_fuzz_block_s {
   size_t filled;  // bytes from the start that hold the pattern
   size_t align;   // of p + offset
   size_t offset;
-  size_t placed;  // so many bytes may lie between the beginning of the block and p: it was aligned with an offset
-  uint64_t key;   // of the pattern
-  uint8_t heap;   // index
-  bool zeroed;    // made and resized by the zeroing functions only
-  bool spoiled;   // bytes behind it were overwritten
+  size_t placed;   // so many bytes may lie between the beginning of the block and p: it was aligned with an offset
+  uint64_t key;    // of the pattern
+  uint8_t heap;    // index
+  bool zeroed;     // made and resized by the zeroing functions only
+  bool spoiled;    // bytes behind it were overwritten
+  bool small;      // allocated with a size of at most MI_SMALL_SIZE_MAX, and never resized
+  unsigned maker;  // mi_fuzz_thread of who allocated it
 } mi_fuzz_block_t;
 
 typedef struct mi_fuzz_heap_s {
   mi_heap_t* heap;
   int tag;
   bool there;
-  bool destroys;  // mi_heap_destroy frees its blocks
-  bool is_small;  // its blocks come from an arena that may be full
+  bool destroys;        // mi_heap_destroy frees its blocks
+  bool is_small;        // its blocks come from an arena that may be full
+  mi_arena_id_t arena;  // which one
 } mi_fuzz_heap_t;
 
 typedef struct mi_fuzz_model_s {
   mi_fuzz_block_t blocks[MI_FUZZ_BLOCKS];
   mi_fuzz_heap_t heaps[MI_FUZZ_HEAPS];
   uint8_t default_heap[MI_FUZZ_ACTORS];
-  bool late[MI_FUZZ_ACTORS];  // the thread has called mi_thread_done: what it allocates may lie in the main heap
-  unsigned actor;             // who acts
+  bool late[MI_FUZZ_ACTORS];       // the thread has called mi_thread_done: what it allocates may lie in the main heap
+  unsigned actor;                  // who acts
+  unsigned lives[MI_FUZZ_ACTORS];  // of each actor: threads that have ended, or were done with the allocator
   size_t live_bytes;
   size_t live_blocks;
   uint64_t seed;
@@ -98,8 +102,14 @@ bool mi_fuzz_fits(size_t size);
 uint8_t mi_fuzz_pick_heap(unsigned which);
 uint8_t mi_fuzz_default_heap(void);
 
+// A number of the acting thread: another one has another.
+unsigned mi_fuzz_thread(void);
+
 // Each live block is told of once by visits, and nothing else.
 void mi_fuzz_check_visits(void);
+
+// Likewise what a thread has of a heap, and what no thread has of all.
+void mi_fuzz_check_thread_visits(uint8_t heap);
 
 // Statistics of each heap and of the process.
 void mi_fuzz_check_stats(void);

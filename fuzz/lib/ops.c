@@ -8,6 +8,9 @@
 
 #include "mimalloc.h"
 
+// Engines other than libFuzzer have none.
+__attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+
 size_t mi_fuzz_read_head(const uint8_t* data, size_t size, mi_fuzz_head_t* head) {
   mi_fuzz_input_t input = {data, size};
   head->seed = (uint32_t)mi_fuzz_take(&input, 4);
@@ -139,7 +142,9 @@ size_t mi_fuzz_mutate_ops(uint8_t* data, size_t size, size_t max_size, uint64_t 
       case 10: data[r >> 32 & 7] = (uint8_t)(r >> 48); break;
       case 11:
         // What libFuzzer knows of values that were compared with.
-        (void)LLVMFuzzerMutate(here, MI_FUZZ_OP_SIZE, MI_FUZZ_OP_SIZE);
+        if (LLVMFuzzerMutate != NULL) {
+          (void)LLVMFuzzerMutate(here, MI_FUZZ_OP_SIZE, MI_FUZZ_OP_SIZE);
+        }
         break;
       default: mi_fuzz_change_field(here, &seed, codes); break;
     }

@@ -17,8 +17,8 @@ _ALLOCATOR = ["//src/%s:%s_sources" % (layer, layer) for layer in _LAYERS] + [
     "//policy:policy_files",
 ]
 
-# What the allocator asks of its surroundings comes from the input: see fuzz/lib/steady.h.
-_WRAPS = ["_mi_random_next", "_mi_random_below", "_mi_prim_clock_ms"]
+# What is compared in the allocator tells nothing about a stream of operations, and takes most of the time.
+_UNTRACED = "-fno-sanitize-coverage=trace-cmp"
 
 # Sanitizers of the fuzzers. With `address` where it has something to see: the allocator's blocks are its own memory.
 _SANITIZERS = {
@@ -40,13 +40,13 @@ def mi_fuzz_allocator(name, short, sanitizer = "undefined", flags = "", tags = [
         name = name,
         srcs = _ALLOCATOR,
         outs = [name + ".a"],
-        cmd = "$(location //fuzz:build.sh) allocator $@ %s %s '%s' $(SRCS)" % (variant(short).profile, _SANITIZERS[sanitizer], flags),
+        cmd = "$(location //fuzz:build.sh) allocator $@ %s %s '%s' $(SRCS)" % (variant(short).profile, _SANITIZERS[sanitizer], ((_UNTRACED + " ") if sanitizer == "undefined" else "") + flags),
         tools = ["//fuzz:build.sh"],
         message = "Compiling the allocator for libFuzzer:",
         tags = tags,
     )
 
-def mi_fuzz_program(name, srcs, short, allocator, sanitizer = "undefined", steady = False, planted = None, flags = "", tags = []):
+def mi_fuzz_program(name, srcs, short, allocator, sanitizer = "undefined", wraps = [], planted = None, flags = "", tags = []):
     """A fuzzer: a source of fuzz/, what it shares, and an archive of mi_fuzz_allocator.
 
     Args:
@@ -55,7 +55,7 @@ def mi_fuzz_program(name, srcs, short, allocator, sanitizer = "undefined", stead
       short: the variant
       allocator: the archive
       sanitizer: as the archive's
-      steady: whether random numbers and the clock come from the input
+      wraps: functions that the sources have in the place of the allocator's
       planted: name of a fault of fuzz/planted_bug that it has
       flags: more for the compiler
       tags: of the target
@@ -65,7 +65,7 @@ def mi_fuzz_program(name, srcs, short, allocator, sanitizer = "undefined", stead
         "//include:header_files",
         "//policy:policy_files",
     ]
-    more = ([flags] if flags else []) + (["-Wl,--wrap=" + w for w in _WRAPS] if steady else [])
+    more = ([flags] if flags else []) + ([_UNTRACED] if sanitizer == "undefined" else []) + ["-Wl,--wrap=" + w for w in wraps] + ["-lm"]
     faulty = []
     plant = ""
     if planted:
@@ -91,7 +91,7 @@ def mi_fuzz_program(name, srcs, short, allocator, sanitizer = "undefined", stead
         tags = tags,
     )
 
-def mi_planted_bug(name, target, short, srcs, runs, steady = False, sanitizer = "undefined", max_len = 4096):
+def mi_planted_bug(name, target, short, srcs, runs, wraps = [], sanitizer = "undefined", max_len = 4096):
     """A test that a campaign finds a fault that was put into the allocator: `<name>_is_found`.
 
     Args:
@@ -100,7 +100,7 @@ def mi_planted_bug(name, target, short, srcs, runs, steady = False, sanitizer = 
       short: the variant
       srcs: of the target
       runs: so many inputs at most
-      steady: as of the target
+      wraps: as of the target
       sanitizer: as of the target
       max_len: as of the target
     """
@@ -110,7 +110,7 @@ def mi_planted_bug(name, target, short, srcs, runs, steady = False, sanitizer = 
         short = short,
         allocator = "//fuzz:allocator_%s_%s" % (short, sanitizer),
         sanitizer = sanitizer,
-        steady = steady,
+        wraps = wraps,
         planted = name,
     )
     sh_test(
@@ -122,7 +122,7 @@ def mi_planted_bug(name, target, short, srcs, runs, steady = False, sanitizer = 
         tags = ["no_sanitizer", "fuzz"],
     )
 
-def mi_fuzz_target(name, variants, lib, dictionary = None, steady = False, sanitizer = "undefined", max_len = 4096, extra = []):
+def mi_fuzz_target(name, variants, lib, dictionary = None, wraps = [], sanitizer = "undefined", max_len = 4096, extra = []):
     """A target under some variants, `<name>_<variant>` to run, `<name>_smoke_<variant>` and `<name>_replay_<variant>` to test.
 
     Args:
@@ -130,7 +130,7 @@ def mi_fuzz_target(name, variants, lib, dictionary = None, steady = False, sanit
       variants: short names; the first is what `<name>` alone runs
       lib: labels of the sources that targets share
       dictionary: a file of libFuzzer's
-      steady: whether random numbers and the clock come from the input
+      wraps: functions that it has in the place of the allocator's
       sanitizer: of the fuzzer
       max_len: bytes of the longest input
       extra: more arguments of the fuzzer
@@ -145,7 +145,7 @@ def mi_fuzz_target(name, variants, lib, dictionary = None, steady = False, sanit
             short = short,
             allocator = ":allocator_%s_%s" % (short, sanitizer),
             sanitizer = sanitizer,
-            steady = steady,
+            wraps = wraps,
         )
         data = [program] + inputs + ([dictionary] if dictionary else [])
         args = ["$(rootpath %s)" % program, name, str(max_len)] + (["-dict=$(rootpath %s)" % dictionary] if dictionary else []) + extra
@@ -174,6 +174,6 @@ def mi_fuzz_target(name, variants, lib, dictionary = None, steady = False, sanit
         args = ["--runs", "100"] + ["fuzz/%s/%s" % (f, name) for f in ["corpus", "crashes"] if native.glob(["%s/%s/**" % (f, name)])],
         data = inputs,
         deps = ["alloc", "api", "base", "guarded", "hardening", "heap", "prim", "profile", "region", "sys"],
-        linkopts = ["-Wl,--wrap=" + w for w in _WRAPS] if steady else [],
+        linkopts = ["-Wl,--wrap=" + w for w in wraps] + ["-lm"],
         variants = variants,
     )

@@ -171,10 +171,11 @@ void _mi_arena_give_back(mi_arena_t* arena, size_t index, size_t slices) {
   }
 }
 
-// Gives back what could not be made usable. The program's function may have committed a part of it.
+// Gives back what could not be made usable. The program's function may have committed a part of it: nobody has written there, and
+// what it refused cannot be written to.
 static void mi_arena_disclaim(mi_arena_t* arena, size_t index, size_t slices) {
-  if (arena->commit_fun != NULL) {
-    _mi_arena_release(arena, index, slices, false);
+  if (arena->commit_fun != NULL && !arena->is_pinned) {
+    _mi_arena_release_pending(arena, index, slices);
   } else {
     _mi_arena_give_back(arena, index, slices);
   }

@@ -203,6 +203,24 @@ MI_TEST(the_programs_function_commits_and_takes_back) {
   MI_CHECK_IN_CHILD(&mi_lent_test_function, (void*)2, CHILD_MS);
 }
 
+// What strict wipes when it is to be purged at once may not be what was never to be had.
+MI_TEST(a_refused_commit_is_not_written_to) {
+  _mi_option_set(mi_option_arena_purge_immediate_size, 1);
+  const mi_arena_id_t id = mi_lent_test_lend_with_function(false);
+  mi_heap_t* const heap = mi_test_arena_heap(id);
+  for (size_t i = 0; i < SIZES; i++) {
+    mi_lent_test_memory.refuse_commits = 1000;
+    MI_CHECK(mi_heap_malloc(heap, mi_test_arena_sizes[i]) == NULL);
+    mi_lent_test_memory.refuse_commits = 0;
+    void* const p = mi_heap_malloc(heap, mi_test_arena_sizes[i]);
+    MI_CHECK(p != NULL);
+    mi_free(p);
+  }
+  mi_heap_destroy(heap);
+  MI_CHECK(mi_test_arena_is_unused(id));
+  _mi_option_set(mi_option_arena_purge_immediate_size, 0);
+}
+
 MI_TEST(a_refused_commit_is_out_of_memory) {
   const mi_arena_id_t id = mi_lent_test_lend_with_function(false);
   mi_heap_t* const heap = mi_test_arena_heap(id);

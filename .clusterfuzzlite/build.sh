@@ -1,0 +1,2 @@
+#!/bin/bash -eu
+exec "$SRC/mimalloc-hardened/fuzz/oss-fuzz/build.sh"
