@@ -19,7 +19,8 @@ mi_inline void _mi_hard_shuffle_seed(mi_shuffle_t* shuffle, uint64_t a, uint64_t
   shuffle->step = b | 1;
 }
 
-mi_inline uint64_t _mi_hard_shuffle_next(mi_shuffle_t* shuffle) {
+// Wraps: a generator modulo 2^64.
+mi_inline mi_wraps uint64_t _mi_hard_shuffle_next(mi_shuffle_t* shuffle) {
   const uint64_t x = shuffle->state;
   shuffle->state = x * UINT64_C(6364136223846793005) + shuffle->step;
   const uint64_t mixed = ((x >> ((x >> 59) + 5)) ^ x) * UINT64_C(12605985483714917081);

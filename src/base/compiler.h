@@ -26,6 +26,12 @@
 #define mi_likely(x) __builtin_expect(!!(x), 1)
 #define mi_unlikely(x) __builtin_expect(!!(x), 0)
 #define mi_unreachable() __builtin_unreachable()
+// Means it when an unsigned number wraps around, or a shift loses bits: each use says in a comment why.
+#if defined(__clang__)
+#define mi_wraps __attribute__((no_sanitize("unsigned-integer-overflow", "unsigned-shift-base")))
+#else
+#define mi_wraps
+#endif
 // Reads what another thread writes plainly, and copes with whatever it finds.
 #define mi_no_tsan __attribute__((no_sanitize("thread")))
 
