@@ -51,7 +51,8 @@ mi_inline void mi_shuffle_insert(uint16_t* items, uint32_t count, uint32_t item,
 // serves the next, and all three are drawn again where some results would be favoured.
 enum { MI_SHUFFLE_MAX = 1024 };
 
-mi_inline void _mi_hard_shuffle_add(mi_shuffle_t* shuffle, uint16_t* items, uint32_t count, uint32_t first, uint32_t more) {
+// Wraps: how many of 2^32 are too many.
+mi_inline mi_wraps void _mi_hard_shuffle_add(mi_shuffle_t* shuffle, uint16_t* items, uint32_t count, uint32_t first, uint32_t more) {
   for (; more >= 3; more -= 3) {
     const uint32_t bound = count + 1;
     const uint32_t orders = bound * (bound + 1) * (bound + 2);

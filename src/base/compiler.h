@@ -82,3 +82,13 @@ enum {
 #ifndef MI_TSAN_BUILD
 #define MI_TSAN_BUILD 0
 #endif
+
+// Whether this is a build for the memory sanitizer, which must be told what the system has written.
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#define MI_MSAN_BUILD 1
+#endif
+#endif
+#ifndef MI_MSAN_BUILD
+#define MI_MSAN_BUILD 0
+#endif

@@ -10,7 +10,6 @@
 //   no_last_look    a listed page is let go of without a look whether all its blocks have been freed
 //   no_count        a free into a listed page never claims it
 //   take_owned      who looks through the list takes a page that is owned
-//   unlocked_list   a page is put into the list without the heap's lock
 //   release_listed  a page that goes is left in the list
 
 #define BLOCKS 2
@@ -109,18 +108,14 @@ inline collect_remote() {
 // mi_page_list
 inline list_page() {
   MINE;
-#ifndef FAULT_unlocked_list
   lock();
-#endif
   assert(!in_list);
   in_list = true;
   atomic {
     MINE;
     remote.listed = true
   };
-#ifndef FAULT_unlocked_list
   unlock()
-#endif
 }
 
 // mi_heap_unlink: the lock is held
