@@ -21,7 +21,7 @@ typedef enum mi_bounds_e {
 } mi_bounds_t;
 
 // Bytes of the block from `address` on; 0 where the address lies outside or the block is not the program's.
-mi_inline size_t _mi_hard_bounds_room(mi_extent_t extent, uintptr_t address) {
+mi_inline mi_wraps size_t _mi_hard_bounds_room(mi_extent_t extent, uintptr_t address) {
   // Huge when the address lies before the block.
   const size_t offset = (size_t)(address - extent.start);
   return mi_likely(extent.live && offset < extent.size) ? extent.size - offset : 0;

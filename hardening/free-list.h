@@ -23,7 +23,7 @@ mi_inline mi_link_key_t _mi_hard_link_key(uint64_t a, uint64_t b, uint64_t c) {
 }
 
 // The inverse of an odd factor modulo the size of a word: five right bits to start with, and twice as many a step.
-mi_inline uintptr_t _mi_hard_link_inverse(uintptr_t factor) {
+mi_inline mi_wraps uintptr_t _mi_hard_link_inverse(uintptr_t factor) {
   uintptr_t x = (3 * factor) ^ 2;
   for (unsigned right = 5; right < 8 * sizeof(x); right *= 2) {
     x *= 2 - factor * x;
@@ -36,7 +36,8 @@ mi_inline uintptr_t mi_link_reverse(uintptr_t x) {
 }
 
 // What to store at address `at` for a link to `next`.
-mi_inline uintptr_t _mi_hard_link_encode(uintptr_t next, uintptr_t at, const mi_link_key_t* key) {
+// Wraps: the product is one modulo the size of a word.
+mi_inline mi_wraps uintptr_t _mi_hard_link_encode(uintptr_t next, uintptr_t at, const mi_link_key_t* key) {
   uintptr_t link = mi_link_reverse((next ^ key->link) * key->factor) ^ key->place;
   // Else key and place are mixed first, with one instruction more.
   mi_opaque(link);
@@ -44,6 +45,7 @@ mi_inline uintptr_t _mi_hard_link_encode(uintptr_t next, uintptr_t at, const mi_
 }
 
 // The link that `stored` at address `at` stands for; `inverse` is that of the key's factor.
-mi_inline uintptr_t _mi_hard_link_decode(uintptr_t stored, uintptr_t at, const mi_link_key_t* key, uintptr_t inverse) {
+// Wraps: so is this one.
+mi_inline mi_wraps uintptr_t _mi_hard_link_decode(uintptr_t stored, uintptr_t at, const mi_link_key_t* key, uintptr_t inverse) {
   return (mi_link_reverse(stored ^ key->place ^ at) * inverse) ^ key->link;
 }

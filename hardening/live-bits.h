@@ -20,7 +20,7 @@ enum { MI_LIVE_WORD_SHIFT = 5,
 
 // The granule at `offset` bytes into a page. A rotation instead of a shift: an offset inside a granule turns into a huge
 // number, so one comparison with MI_PAGE_GRANULES checks both alignment and range.
-mi_inline uint64_t _mi_hard_live_index(uint64_t offset, unsigned granule_shift) {
+mi_inline mi_wraps uint64_t _mi_hard_live_index(uint64_t offset, unsigned granule_shift) {
   return (offset >> granule_shift) | (offset << ((64U - granule_shift) & 63U));
 }
 

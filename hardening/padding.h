@@ -186,7 +186,7 @@ mi_inline size_t _mi_hard_padding_compare_bytes(const uint8_t* start, size_t sla
 
 // The same for the slack before a trailer. Reads no byte of the request, which others may be writing, but may read the
 // trailer.
-mi_inline size_t _mi_hard_padding_compare(const uint8_t* trailer, size_t slack) {
+mi_inline mi_wraps size_t _mi_hard_padding_compare(const uint8_t* trailer, size_t slack) {
   const uint8_t* const start = trailer - slack;
   uint64_t bad = mi_padding_get(start) ^ (MI_PADDING_PATTERN & ~UINT64_C(0xff));
   if (slack <= 8) {

@@ -31,7 +31,8 @@ mi_inline uintptr_t _mi_hard_place_address(uint64_t random, unsigned address_bit
 }
 
 // Random words from a secret and a counter, so that threads share nothing but the counter.
-mi_inline uint64_t _mi_hard_place_word(uint64_t secret, uint64_t count) {
+// Wraps: products modulo 2^64.
+mi_inline mi_wraps uint64_t _mi_hard_place_word(uint64_t secret, uint64_t count) {
   uint64_t x = secret ^ (count * UINT64_C(0x9e3779b97f4a7c15));
   x = (x ^ (x >> 32)) * (secret | 1);
   x = (x ^ (x >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);

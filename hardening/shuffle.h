@@ -19,7 +19,8 @@ mi_inline void _mi_hard_shuffle_seed(mi_shuffle_t* shuffle, uint64_t a, uint64_t
   shuffle->step = b | 1;
 }
 
-mi_inline uint64_t _mi_hard_shuffle_next(mi_shuffle_t* shuffle) {
+// Wraps: a generator modulo 2^64.
+mi_inline mi_wraps uint64_t _mi_hard_shuffle_next(mi_shuffle_t* shuffle) {
   const uint64_t x = shuffle->state;
   shuffle->state = x * UINT64_C(6364136223846793005) + shuffle->step;
   const uint64_t mixed = ((x >> ((x >> 59) + 5)) ^ x) * UINT64_C(12605985483714917081);
@@ -50,7 +51,8 @@ mi_inline void mi_shuffle_insert(uint16_t* items, uint32_t count, uint32_t item,
 // serves the next, and all three are drawn again where some results would be favoured.
 enum { MI_SHUFFLE_MAX = 1024 };
 
-mi_inline void _mi_hard_shuffle_add(mi_shuffle_t* shuffle, uint16_t* items, uint32_t count, uint32_t first, uint32_t more) {
+// Wraps: how many of 2^32 are too many.
+mi_inline mi_wraps void _mi_hard_shuffle_add(mi_shuffle_t* shuffle, uint16_t* items, uint32_t count, uint32_t first, uint32_t more) {
   for (; more >= 3; more -= 3) {
     const uint32_t bound = count + 1;
     const uint32_t orders = bound * (bound + 1) * (bound + 2);

@@ -17,7 +17,7 @@ mi_inline size_t _mi_hard_class_spread(size_t block_size) {
 }
 
 // Whether `size` is one of the requests that lead to the block.
-mi_inline bool _mi_hard_size_agrees(size_t size, size_t request, size_t spread) {
+mi_inline mi_wraps bool _mi_hard_size_agrees(size_t size, size_t request, size_t spread) {
   // A size beyond the request wraps around to a huge difference.
   return request - size < spread;
 }

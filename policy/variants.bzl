@@ -7,12 +7,15 @@
     shipped   whether it is built by `//...` and tested by every test; others are tagged manual
     copts, linkopts
               instrumentation only. What a variant does is never said here, but in its profile
+    test_copts, compiler
+              of instrumentation too: more for the programs of tests alone; and `clang` for what only that has, whatever the
+              toolchain's compiler is
     tags      of all its targets
     parts     units that not every variant has, names of PARTS in policy/build/variant.bzl. They follow from the profile's
               constants, which the units assert and test/lint/profiles.py compares
 """
 
-def _variant(name, short, stem, profile, shipped = True, copts = [], linkopts = [], tags = [], parts = []):
+def _variant(name, short, stem, profile, shipped = True, copts = [], linkopts = [], test_copts = [], compiler = None, tags = [], parts = []):
     return struct(
         name = name,
         short = short,
@@ -21,6 +24,8 @@ def _variant(name, short, stem, profile, shipped = True, copts = [], linkopts = 
         shipped = shipped,
         copts = copts,
         linkopts = linkopts,
+        test_copts = test_copts,
+        compiler = compiler,
         tags = tags if shipped else tags + ["manual"],
         parts = parts,
     )
@@ -58,6 +63,20 @@ VARIANTS = [
     _variant("mimalloc_only_zero_size", "only_zero_size", "mimalloc-only-zero-size", "only_zero_size", shipped = False),
 ]
 
+def _by_clang(profile, what, copts, test_copts = []):
+    return _variant(
+        "mimalloc_%s_clang_%s_check" % (profile, what),
+        "%s_clang_%s" % (profile, what),
+        "mimalloc-" + profile,
+        profile,
+        shipped = False,
+        copts = copts + ["-O1"],
+        linkopts = copts,
+        test_copts = test_copts,
+        compiler = "clang",
+        tags = ["sanitized"],
+    )
+
 # Internals of a variant compiled with a sanitizer of the compiler. There is no library of these, only tests that are linked with them.
 INSTRUMENTED = [
     _variant(
@@ -91,6 +110,11 @@ INSTRUMENTED = [
         linkopts = ["-fsanitize=undefined"],
         tags = ["sanitized"],
     ),
+    _by_clang("secure", "tsan", ["-fsanitize=thread"]),
+    # Unsigned numbers too: what wraps around on purpose is marked `mi_wraps` in the allocator. Tests wrap as they like.
+    _by_clang("secure", "integer", ["-fsanitize=undefined,integer", "-fno-sanitize-recover=undefined,integer"], test_copts = ["-fno-sanitize=integer"]),
+    _by_clang("strict", "integer", ["-fsanitize=undefined,integer", "-fno-sanitize-recover=undefined,integer"], test_copts = ["-fno-sanitize=integer"]),
+    _by_clang("strict", "msan", ["-fsanitize=memory"]),
 ]
 
 SHIPPED = [v for v in VARIANTS if v.shipped]

@@ -3,6 +3,7 @@
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_test")
 load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//policy:variants.bzl", "ALL", "INSTRUMENTED", "SHIPPED", "variant")
+load("//policy/build:clang.bzl", "mi_clang_test")
 load("//policy/build:copts.bzl", "CXX_LINKOPTS", "CXX_TEST_COPTS", "TEST_COPTS")
 load("//policy/build:layer.bzl", "layer_target")
 
@@ -53,21 +54,24 @@ def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts 
         v = variant(short)
         test = "%s_%s" % (name, short)
         tests.append(test)
-        cc_test(
+        common = dict(
             name = test,
             size = size,
             srcs = srcs,
-            copts = _copts(srcs) + copts + v.copts,
+            copts = _copts(srcs) + copts + v.copts + v.test_copts,
             env = env,
             # A failed assertion of base is reported by sys, which the linker has passed by when it comes to base.
             linkopts = _linkopts(srcs) + ["-lpthread", "-Wl,-u,_mi_assert_fail"] + linkopts + v.linkopts,
-            linkstatic = True,
             # A test of a check by the compiler is as much part of a plain run as any other.
-            tags = tags + [t for t in v.tags if t != "manual"],
+            tags = tags + [t for t in v.tags if t != "manual"] + (["no_sanitizer"] if v.compiler else []),
             deps = ["//test/lib", "//include:headers", "//policy:defs", "//policy:profile_" + v.profile] +
                    [layer_target(d, short) for d in deps] + extra_deps,
-            **kwargs
         )
+        common.update(kwargs)
+        if v.compiler == "clang":
+            mi_clang_test(**common)
+        else:
+            cc_test(linkstatic = True, **common)
     _suite(name, tests, tags)
 
 def mi_unit_tests(special = {}, **kwargs):

@@ -17,7 +17,7 @@ bool _mi_bounds_report(mi_page_t* page, const void* p, size_t length, const char
   const char* const verb = writes ? "writes" : "reads";
   const char* const kind = _mi_page_is_single(page) ? "large block" : "block";
   const void* const block = (const void*)extent.start;
-  const size_t offset = (size_t)((uintptr_t)p - extent.start);
+  const size_t offset = verdict == MI_BOUNDS_BEFORE ? 0 : (size_t)((uintptr_t)p - extent.start);
   const size_t room = _mi_hard_bounds_room(extent, (uintptr_t)p);
   if (verdict == MI_BOUNDS_BEFORE) {
     _mi_report(MI_VIOLATION_underflow, "pointer %p is %zu bytes before a %s of %zu bytes at %p (page %p, thread %zu), %s %s %zu bytes there",

@@ -38,7 +38,8 @@ mi_inline bool _mi_bitmap_is_set_acquire(const mi_bitmap_word_t* words, size_t i
 }
 
 // The bits from `start` on, below `bits`, as many as a word has.
-mi_inline uint64_t _mi_bitmap_window(const mi_bitmap_word_t* words, size_t bits, size_t start) {
+// Wraps: the window ends with its last bit.
+mi_inline mi_wraps uint64_t _mi_bitmap_window(const mi_bitmap_word_t* words, size_t bits, size_t start) {
   const size_t word = start / MI_BITMAP_WORD_BITS;
   const unsigned shift = (unsigned)(start % MI_BITMAP_WORD_BITS);
   const uint64_t low = mi_atomic_load_relaxed(&words[word]) >> shift;

@@ -36,7 +36,8 @@ mi_inline bool _mi_mul_overflow(size_t a, size_t b, size_t* product) { return __
 
 mi_inline bool _mi_add_overflow(size_t a, size_t b, size_t* sum) { return __builtin_add_overflow(a, b, sum); }
 
-mi_inline uint64_t _mi_rotl64(uint64_t x, unsigned shift) { return (x << shift) | (x >> ((64U - shift) & 63U)); }
+// Wraps: what is shifted out comes in again.
+mi_inline mi_wraps uint64_t _mi_rotl64(uint64_t x, unsigned shift) { return (x << shift) | (x >> ((64U - shift) & 63U)); }
 
 // The exclusive or of the upper and the lower half of a product: every bit of both factors counts.
 mi_inline uint64_t _mi_bits_mul_fold(uint64_t a, uint64_t b) {

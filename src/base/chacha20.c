@@ -66,7 +66,8 @@ void _mi_chacha20_load_nonce(const uint8_t bytes[MI_CHACHA20_NONCE_SIZE], uint32
   }
 }
 
-void _mi_chacha20_block(const uint32_t key[8], uint32_t counter, const uint32_t nonce[3], uint8_t out[MI_CHACHA20_BLOCK_SIZE]) {
+// Wraps: sums modulo 2^32.
+mi_wraps void _mi_chacha20_block(const uint32_t key[8], uint32_t counter, const uint32_t nonce[3], uint8_t out[MI_CHACHA20_BLOCK_SIZE]) {
   // The constants spell "expand 32-byte k".
   uint32_t input[MI_CHACHA20_WORDS] = {
       0x61707865, 0x3320646e, 0x79622d32, 0x6b206574,

@@ -27,6 +27,12 @@
 #define mi_likely(x) __builtin_expect(!!(x), 1)
 #define mi_unlikely(x) __builtin_expect(!!(x), 0)
 #define mi_unreachable() __builtin_unreachable()
+// Means it when an unsigned number wraps around, or a shift loses bits: each use says in a comment why.
+#if defined(__clang__)
+#define mi_wraps __attribute__((no_sanitize("unsigned-integer-overflow", "unsigned-shift-base")))
+#else
+#define mi_wraps
+#endif
 // Reads what another thread writes plainly, and copes with whatever it finds.
 #define mi_no_tsan __attribute__((no_sanitize("thread")))
 
@@ -76,4 +82,14 @@ enum {
 #endif
 #ifndef MI_TSAN_BUILD
 #define MI_TSAN_BUILD 0
+#endif
+
+// Whether this is a build for the memory sanitizer, which must be told what the system has written.
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#define MI_MSAN_BUILD 1
+#endif
+#endif
+#ifndef MI_MSAN_BUILD
+#define MI_MSAN_BUILD 0
 #endif

@@ -85,7 +85,8 @@ static void mi_fmt_number(mi_fmt_out_t* out, const mi_fmt_spec_t* spec, const ch
   }
 }
 
-static void mi_fmt_signed(mi_fmt_out_t* out, const mi_fmt_spec_t* spec, int64_t value) {
+// Wraps: the smallest number has no positive one.
+static mi_wraps void mi_fmt_signed(mi_fmt_out_t* out, const mi_fmt_spec_t* spec, int64_t value) {
   const uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value;
   mi_fmt_number(out, spec, value < 0 ? "-" : "", magnitude, 10);
 }
@@ -118,7 +119,7 @@ size_t _mi_fmt_va(char* buf, size_t size, const char* fmt, va_list args) {
       const int width = va_arg(args, int);
       // As in C, a negative width is the flag `-` and a width.
       spec.left = spec.left || width < 0;
-      spec.width = width < 0 ? (size_t)0 - (size_t)width : (size_t)width;
+      spec.width = (size_t)(width < 0 ? -(int64_t)width : width);
       p++;
     } else {
       p = mi_fmt_digits(p, &spec.width);

@@ -139,7 +139,8 @@ static bool mi_guarded_read(const mi_guarded_node_t* node, mi_guarded_record_t* 
   return version % 2 == 0 && mi_atomic_load_relaxed(&node->version) == version;
 }
 
-static mi_guarded_node_t* mi_guarded_find_node(uintptr_t address, mi_guarded_record_t* copy) {
+// Wraps: an address before the slot is far behind it.
+static mi_wraps mi_guarded_node_t* mi_guarded_find_node(uintptr_t address, mi_guarded_record_t* copy) {
   for (uintptr_t i = 0; i < 2; i++) {
     mi_guarded_node_t* const node = mi_guarded_node_at(_mi_align_down(address, MI_SLICE_SIZE) + i * MI_SLICE_SIZE);
     if (node != NULL && mi_guarded_read(node, copy) && copy->state != MI_GUARDED_NONE &&

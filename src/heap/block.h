@@ -20,7 +20,8 @@ enum {
 
 // Whether requests of this size, which is in the first `limit` bytes, may take the short way. Not those for nothing, where
 // they are served apart.
-mi_inline bool _mi_block_is_plain(size_t size, size_t limit) {
+// Wraps: what is one less than none is above every limit.
+mi_inline mi_wraps bool _mi_block_is_plain(size_t size, size_t limit) {
   return MI_HAS_ZERO_SIZE ? size - 1 < limit - MI_BLOCK_EXTRA : size <= limit - MI_BLOCK_EXTRA;
 }
 

@@ -181,7 +181,8 @@ mi_inline uint32_t _mi_page_in_use(const mi_page_t* page) {
   return _mi_page_used(page) - (page->retired ? MI_RETIRED_USES : 0);
 }
 
-mi_inline void _mi_page_set_retired(mi_page_t* page, bool retired) {
+// Wraps: what is added may be a negative number.
+mi_inline mi_wraps void _mi_page_set_retired(mi_page_t* page, bool retired) {
   if (retired != page->retired) {
     const uint32_t uses = retired ? (uint32_t)MI_RETIRED_USES : -(uint32_t)MI_RETIRED_USES;
     page->retired = retired;
@@ -350,7 +351,8 @@ mi_inline void* mi_page_try_take_stock(mi_page_t* page, uint8_t origin, unsigned
   return block;
 }
 
-mi_inline void* _mi_page_try_pop_known(mi_page_t* page, uint8_t origin, unsigned granule_shift) {
+// Wraps: the end of a list lies before every page.
+mi_inline mi_wraps void* _mi_page_try_pop_known(mi_page_t* page, uint8_t origin, unsigned granule_shift) {
   if (MI_HAS_OUTLINE_LISTS) {
     return mi_page_try_take_stock(page, origin, granule_shift);
   }

@@ -175,7 +175,7 @@ mi_inline mi_theap_t* _mi_thread_theap(void) { return mi_atomic_load_relaxed(&_m
 
 // Whether they are armed and a request of this size finds its page in the table of `theap`. Where requests for nothing are
 // served apart, size and bound are compared less one, so that those are above.
-mi_inline bool _mi_thread_is_direct(size_t size) {
+mi_inline mi_wraps bool _mi_thread_is_direct(size_t size) {
   // The compiler cannot look into the comparison.
   if (__builtin_constant_p(size) && size > MI_DIRECT_SIZE_MAX) {
     return false;

@@ -76,7 +76,8 @@ static void mi_zero_size_page_release(mi_page_t* page) {
 }
 
 // A place in the page, or NULL.
-static void* mi_zero_size_take(mi_page_t* page, size_t align, size_t offset) {
+// Wraps: the distance to the next multiple.
+static mi_wraps void* mi_zero_size_take(mi_page_t* page, size_t align, size_t offset) {
   const size_t step = _mi_max(align >> MI_BLOCK_ALIGN_SHIFT, 1);
   const size_t first = ((0 - offset) & (align - 1)) >> MI_BLOCK_ALIGN_SHIFT;
   if (page->used == MI_PAGE_GRANULES) {

@@ -193,12 +193,8 @@ void _mi_arena_release_memory(mi_arena_t* arena) {
 // Arenas of our own
 
 // In a process with a limit: an arena that nobody uses gives its addresses back. Owning all its slices keeps others out.
-void _mi_arena_vacate_if_unused(mi_arena_t* arena) {
+static void mi_arena_vacate(mi_arena_t* arena) {
   const size_t count = arena->slice_count;
-  if (!_mi_arenas_are_limited() || arena->is_programs || _mi_bitmap_count(arena->free, 0, count) != count ||
-      !_mi_bitmap_try_claim(arena->free, 0, count)) {
-    return;
-  }
   mi_atomic_store_release(&arena->vacant, true);
   _mi_arena_release_memory(arena);
   _mi_arena_forget_guards(arena, 0, count);
@@ -210,6 +206,20 @@ void _mi_arena_vacate_if_unused(mi_arena_t* arena) {
   }
   // Release: who gives it new memory does so after all of the above.
   mi_atomic_store_release(&arena->may_revive, true);
+}
+
+void _mi_arena_vacate_if_unused(mi_arena_t* arena) {
+  const size_t count = arena->slice_count;
+  if (!_mi_arenas_are_limited() || arena->is_programs) {
+    return;
+  }
+  // A claim that was refused looks again: whoever was in its way may have seen what it held as used, and left it at that.
+  while (_mi_bitmap_count(arena->free, 0, count) == count) {
+    if (_mi_bitmap_try_claim(arena->free, 0, count)) {
+      mi_arena_vacate(arena);
+      return;
+    }
+  }
 }
 
 // Gives a vacant arena of a suitable size new memory. The lock is held.
@@ -224,7 +234,7 @@ static bool mi_arena_revive(size_t needed, size_t preferred, bool eager) {
     void* const base =
         mi_arena_reserve_somewhere(count * MI_SLICE_SIZE, mi_arena_align(count), page_size, eager, arena->counts_touched, &arena->os);
     if (base != NULL) {
-      arena->base = base;
+      mi_atomic_poke(&arena->base, base);
       mi_atomic_store_relaxed(&arena->may_revive, false);
       mi_atomic_store_release(&arena->vacant, false);
       _mi_arena_give_back(arena, 0, count);

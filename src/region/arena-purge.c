@@ -219,7 +219,10 @@ static void mi_arena_purge_if_due(mi_arena_t* arena, int64_t now, bool force, bo
   if (may && (force || now >= deadline)) {
     atomic_exchange(&arena->purge_deadline, 0);
     _mi_arena_held_purge(arena);
-    if (mi_arena_purge(arena)) {
+    const bool complete = mi_arena_purge(arena);
+    // The slices that it held while they were purged may have been all that kept the arena.
+    _mi_arena_vacate_if_unused(arena);
+    if (complete) {
       return;
     }
     deadline = _mi_prim_clock_ms() + mi_purge_again_ms();

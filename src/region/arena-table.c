@@ -40,12 +40,13 @@ mi_arena_t* _mi_arena_at(size_t i) {
   return i < mi_atomic_load_acquire(&mi_arenas.count) ? mi_atomic_load_relaxed(&mi_arenas.table[i]) : NULL;
 }
 
-mi_arena_t* _mi_arena_of(const void* p) {
+// Wraps: an address before the arena is far behind it.
+mi_wraps mi_arena_t* _mi_arena_of(const void* p) {
   mi_arena_t* arena;
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
     // Acquire pairs with the release in mi_arena_revive: who sees it occupied sees its base.
     if (!mi_atomic_load_acquire(&arena->vacant) &&
-        (uintptr_t)p - (uintptr_t)arena->base < arena->slice_count * MI_SLICE_SIZE) {
+        (uintptr_t)p - (uintptr_t)mi_atomic_peek(&arena->base) < arena->slice_count * MI_SLICE_SIZE) {
       return arena;
     }
   }

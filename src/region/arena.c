@@ -235,6 +235,8 @@ static bool mi_arena_find(mi_arena_t* arena, size_t slices, size_t align, size_t
         return true;
       }
       _mi_counter_add(&_mi_stats.arena_rollback_count, 1);
+      // Whoever gave back the rest meanwhile took for used what this claim held.
+      _mi_arena_vacate_if_unused(arena);
       from = *index + 1;
     }
     if (again || wanted == 0) {
@@ -291,7 +293,8 @@ static bool mi_arena_try_claim(mi_arena_t* arena, const mi_claim_t* claim, mi_ru
   const size_t align = claim->align;
   const bool apart = claim->apart;
   const size_t align_slices = align >> MI_SLICE_SHIFT;
-  const size_t phase = (((uintptr_t)arena->base >> MI_SLICE_SHIFT) + lead) & (align_slices - 1);
+  // Relaxed: it may be given another one at this moment; see below.
+  const size_t phase = (((uintptr_t)mi_atomic_peek(&arena->base) >> MI_SLICE_SHIFT) + lead) & (align_slices - 1);
   size_t index;
   if (align > MI_SLICE_SIZE) {
     if (!mi_arena_find(arena, slices, align_slices, phase, apart, &index)) {
@@ -314,6 +317,7 @@ static bool mi_arena_try_claim(mi_arena_t* arena, const mi_claim_t* claim, mi_ru
   // The base may have changed since the phase was computed, when the arena was given new memory.
   if (!_mi_is_aligned(arena->base + (index + lead) * MI_SLICE_SIZE, align)) {
     _mi_arena_give_back(arena, index, slices);
+    _mi_arena_vacate_if_unused(arena);
     return false;
   }
   run->arena = arena;

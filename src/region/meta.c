@@ -44,7 +44,8 @@ static void mi_meta_note_chunk(void* chunk) {
   mi_atomic_store_release(&mi_meta_chunk_count, count + 1);
 }
 
-bool _mi_meta_may_be(const void* p) {
+// Wraps: an address before the chunk is far behind it.
+mi_wraps bool _mi_meta_may_be(const void* p) {
   const size_t count = mi_atomic_load_acquire(&mi_meta_chunk_count);
   for (size_t i = 0; i < _mi_min(count, MI_META_CHUNKS_KNOWN); i++) {
     const uintptr_t offset = (uintptr_t)p - mi_atomic_load_relaxed(&mi_meta_chunks[i]);

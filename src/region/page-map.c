@@ -81,7 +81,8 @@ static mi_page_map_leaf_t* mi_page_map_leaf_new(void) {
 }
 
 // The leaf of a root; NULL when it was never made.
-static mi_page_map_leaf_t* mi_page_map_leaf_of(size_t root) {
+// Wraps: a distance may lead backwards.
+static mi_wraps mi_page_map_leaf_t* mi_page_map_leaf_of(size_t root) {
   const uintptr_t distance = mi_atomic_load_acquire(&_mi_page_map.tables->leaves[root]);
   return distance == 0 ? NULL : (mi_page_map_leaf_t*)((uintptr_t)_mi_page_map.tables + distance);
 }
@@ -104,7 +105,8 @@ static mi_page_map_leaf_t* mi_page_map_leaf(size_t root) {
 }
 
 // `page`: NULL for none.
-static void mi_page_map_store(uintptr_t address, size_t slices, const mi_page_t* page) {
+// Wraps: a distance may lead backwards.
+static mi_wraps void mi_page_map_store(uintptr_t address, size_t slices, const mi_page_t* page) {
   for (size_t i = 0; i < slices; i++, address += MI_SLICE_SIZE) {
     mi_page_map_leaf_t* const leaf = mi_page_map_leaf_of(address >> MI_PAGE_MAP_ROOT_SHIFT);
     const uintptr_t distance = page == NULL ? 0 : (uintptr_t)page - (uintptr_t)leaf;

@@ -58,7 +58,8 @@ mi_inline bool _mi_page_map_look(const void* p, mi_page_t** page) {
 }
 
 // The page that holds address p, or NULL. Any address may be asked.
-mi_inline mi_page_t* _mi_page_map_find(const void* p) {
+// Wraps: a distance may lead backwards.
+mi_inline mi_wraps mi_page_t* _mi_page_map_find(const void* p) {
   const uintptr_t address = (uintptr_t)p;
   const size_t root = (size_t)(address >> MI_PAGE_MAP_ROOT_SHIFT);
   mi_page_map_tables_t* const tables = _mi_page_map.tables;

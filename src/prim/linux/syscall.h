@@ -43,6 +43,38 @@ enum { MI_SYS_MSEAL = 5462 };
 enum { MI_SYS_MSEAL = 462 };
 #endif
 
+#if MI_MSAN_BUILD
+extern void __msan_unpoison(const volatile void* p, size_t size);
+
+// Tells the memory sanitizer, which does not see these calls, what one of them has written.
+mi_inline void mi_syscall_written(long nr, long a, long b, long c, long d, long result) {
+  // The sizes of what the system fills in: struct rusage, sysinfo and sigaction.
+  enum { MI_SYSCALL_USAGE = 144,
+         MI_SYSCALL_SYSINFO = 112,
+         MI_SYSCALL_ACTION = 32 };
+  if (result < 0 && result >= -MI_SYSCALL_MAX_ERROR) {
+    return;
+  }
+  switch (nr) {
+    case SYS_read: __msan_unpoison((void*)b, (size_t)result); break;
+    case SYS_getrandom: __msan_unpoison((void*)a, (size_t)result); break;
+    case SYS_mmap: __msan_unpoison((void*)result, (size_t)b); break;
+    case SYS_mremap: __msan_unpoison((void*)result, (size_t)c); break;
+    case SYS_madvise: __msan_unpoison((void*)a, (size_t)b); break;
+    case SYS_sysinfo: __msan_unpoison((void*)a, MI_SYSCALL_SYSINFO); break;
+    case SYS_getrusage: __msan_unpoison((void*)b, MI_SYSCALL_USAGE); break;
+    case SYS_prlimit64: __msan_unpoison((void*)d, d == 0 ? 0 : 2 * sizeof(uint64_t)); break;
+    case SYS_getcpu: __msan_unpoison((void*)b, b == 0 ? 0 : sizeof(unsigned)); break;
+    case SYS_get_mempolicy: __msan_unpoison((void*)b, b == 0 ? 0 : (size_t)c / 8); break;
+    case SYS_rt_sigaction: __msan_unpoison((void*)c, c == 0 ? 0 : MI_SYSCALL_ACTION); break;
+    case SYS_rt_sigprocmask: __msan_unpoison((void*)c, c == 0 ? 0 : (size_t)d); break;
+    default: break;
+  }
+}
+#else
+#define mi_syscall_written(nr, a, b, c, d, result) ((void)0)
+#endif
+
 // Six arguments for all: a call that takes fewer ignores the rest.
 #if defined(__x86_64__) && defined(__LP64__)
 
@@ -55,6 +87,7 @@ mi_inline long mi_syscall6(long nr, long a, long b, long c, long d, long e, long
                    : "=a"(result)
                    : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
                    : "rcx", "r11", "memory", "cc");
+  mi_syscall_written(nr, a, b, c, d, result);
   return result;
 }
 
