@@ -20,6 +20,7 @@ PARTS = {
     "order": struct(
         library = "//src/track:order_%s",
         exports = "//src/track:asan/order.map",
+        linked = False,
         wrap = [],
     ),
     "signals": struct(
