@@ -11,6 +11,7 @@
 #include "src/guarded/slots.h"
 #include "src/heap/block.h"
 #include "src/heap/heap-stats.h"
+#include "src/heap/leaks.h"
 #include "src/heap/orphan.h"
 #include "src/heap/pin.h"
 #include "src/heap/profiled.h"
@@ -250,6 +251,9 @@ void _mi_process_done(void) {
   // The library's code may be gone when the next thread ends.
   _mi_prim_thread_on_exit_done();
   _mi_profiled_process_done();
+  if (_mi_option_is_enabled(mi_option_show_leaks)) {
+    _mi_leaks_print();
+  }
   if (_mi_option_is_enabled(mi_option_show_stats) || _mi_option_is_enabled(mi_option_verbose)) {
     mi_stats_t stats;
     _mi_heap_stats_read(NULL, &stats);

@@ -223,9 +223,14 @@ static void mi_sample_pause(mi_theap_t* theap) {
 
 static void mi_sample_resume(mi_theap_t* theap, unsigned kind, bool is_on) {
   mi_sampling_t* const sampling = &theap->sampling;
-  for (unsigned bin = 0; bin < MI_BIN_COUNT; bin++) {
-    mi_countdown_forget(theap, &sampling->lists[bin], kind);
-    mi_countdown_forget(theap, &sampling->takes[bin], kind);
+  if ((sampling->kinds & ~(1U << kind)) == 0) {
+    memset(sampling->lists, 0, sizeof(sampling->lists));
+    memset(sampling->takes, 0, sizeof(sampling->takes));
+  } else {
+    for (unsigned bin = 0; bin < MI_BIN_COUNT; bin++) {
+      mi_countdown_forget(theap, &sampling->lists[bin], kind);
+      mi_countdown_forget(theap, &sampling->takes[bin], kind);
+    }
   }
   sampling->kinds = (sampling->kinds & ~(1U << kind)) | (is_on ? 1U << kind : 0);
   _mi_quarantine_grant_all(theap, true);
