@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -150,6 +151,18 @@ static void read_freed(void) {
   free(p);
   read_at(p, 8);
 }
+// The rest of a page of blocks, none of which was handed out.
+static void read_far_behind(void) {
+  unsigned char* p = *hide(malloc(1000));
+  read_at(p, 8000);
+  free(p);
+}
+static void read_behind_shrunk_large(void) {
+  unsigned char* p = *hide(malloc(LARGE));
+  p = *hide(realloc(p, LARGE / 3));
+  read_at(p, LARGE / 2);
+  free(p);
+}
 static void write_freed(void) {
   unsigned char* p = block(SMALL);
   free(p);
@@ -256,6 +269,20 @@ static void leak_large(void) {
   wipe_stack();
 }
 
+static __attribute__((noinline)) void lose_moved(void) {
+  void* volatile p = malloc(LARGE);
+  void* volatile q = malloc(LARGE);
+  memset(p, 0, LARGE);
+  p = realloc(p, 2 * LARGE);
+  p = NULL;
+  (void)p;
+  free(q);
+}
+static void leak_moved(void) {
+  lose_moved();
+  wipe_stack();
+}
+
 // Without an error.
 
 static void clean_sizes(void) {
@@ -287,6 +314,18 @@ static void clean_large(void) {
   p = *hide(realloc(p, LARGE / 4));
   memset(p, 3, LARGE / 4);
   free(p);
+}
+// Memory that was a block's, and is the program's by other means.
+static void clean_mappings(void) {
+  const size_t size = (size_t)300 << 20;
+  unsigned char* p = *hide(malloc(size));
+  write_at(p, 0);
+  free(p);
+  unsigned char* q = *hide(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  for (size_t at = 0; at < size; at += size / 64) {
+    write_at(q, (ptrdiff_t)at);
+  }
+  munmap(q, size);
 }
 static void clean_aligned(void) {
   for (size_t align = 16; align <= 1 << 20; align *= 2) {
@@ -411,8 +450,12 @@ static const struct {
     ROW(branch_on_fresh),
     ROW(leak),
     ROW(leak_large),
+    ROW(leak_moved),
+    ROW(read_far_behind),
+    ROW(read_behind_shrunk_large),
     ROW(clean_sizes),
     ROW(clean_large),
+    ROW(clean_mappings),
     ROW(clean_aligned),
     ROW(clean_threads),
     ROW(clean_fork),
