@@ -25,7 +25,8 @@
 
 enum { NEEDS_MI = 3,
        SMALL = 20,
-       LARGE = 3 << 20 };
+       LARGE = 3 << 20,
+       HUGE = 300 << 20 };
 
 // operator new and delete, by the names they have where size_t is unsigned long.
 void* _Znwm(size_t size);
@@ -278,6 +279,16 @@ static __attribute__((noinline)) void lose_moved(void) {
   (void)p;
   free(q);
 }
+// A block with a mapping of its own.
+static __attribute__((noinline)) void lose_mapping(void) {
+  unsigned char* p = *hide(malloc(HUGE));
+  write_at(p, 0);
+  *hide(NULL);
+}
+static void leak_mapping(void) {
+  lose_mapping();
+  wipe_stack();
+}
 static void leak_moved(void) {
   lose_moved();
   wipe_stack();
@@ -317,7 +328,7 @@ static void clean_large(void) {
 }
 // Memory that was a block's, and is the program's by other means.
 static void clean_mappings(void) {
-  const size_t size = (size_t)300 << 20;
+  const size_t size = HUGE;
   unsigned char* p = *hide(malloc(size));
   write_at(p, 0);
   free(p);
@@ -451,6 +462,7 @@ static const struct {
     ROW(leak),
     ROW(leak_large),
     ROW(leak_moved),
+    ROW(leak_mapping),
     ROW(read_far_behind),
     ROW(read_behind_shrunk_large),
     ROW(clean_sizes),
