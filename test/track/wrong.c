@@ -270,14 +270,21 @@ static void leak_large(void) {
   wipe_stack();
 }
 
+// Between others, so that it cannot grow where it is.
 static __attribute__((noinline)) void lose_moved(void) {
-  void* volatile p = malloc(LARGE);
-  void* volatile q = malloc(LARGE);
-  memset(p, 0, LARGE);
-  p = realloc(p, 2 * LARGE);
+  void* volatile blocks[5];
+  for (int i = 0; i < 5; i++) {
+    blocks[i] = malloc(LARGE);
+  }
+  void* volatile p = realloc(blocks[2], 2 * LARGE);
+  blocks[2] = NULL;
+  write_at(p, 0);
   p = NULL;
   (void)p;
-  free(q);
+  for (int i = 0; i < 5; i++) {
+    free(blocks[i]);
+    blocks[i] = NULL;
+  }
 }
 // A block with a mapping of its own.
 static __attribute__((noinline)) void lose_mapping(void) {
