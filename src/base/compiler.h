@@ -14,7 +14,7 @@
 #error "gcc 12 or clang 14 or newer is required"
 #endif
 
-// What is compiled into its caller is no function to a tool that counts the calls of functions.
+// What is compiled into its caller is no function of its own to -finstrument-functions either.
 #define mi_inline static inline __attribute__((always_inline, no_instrument_function))
 #define mi_noinline __attribute__((noinline))
 #define mi_cold __attribute__((cold, noinline))

@@ -164,7 +164,6 @@ mi_arena_t* _mi_arena_create(const mi_arena_plan_t* plan) {
     _mi_stat_increase(&_mi_stats.committed, plan->is_committed ? plan->slice_count * MI_SLICE_SIZE : 0);
   }
   _mi_track_meta(arena, size);
-  _mi_track_arena(arena->base, arena->slice_count * MI_SLICE_SIZE);
   return arena;
 }
 

@@ -17,7 +17,6 @@
 //   _mi_track_misused(p)                      the program frees p, which is no block
 //   _mi_track_page(p, size)                   blocks lie there from now on
 //   _mi_track_page_gone(p, size)              and now no more
-//   _mi_track_arena(p, size)                  pages will lie there
 //   _mi_track_meta(p, size)                   the allocator's own: pointers in there keep no block alive
 #pragma once
 

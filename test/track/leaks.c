@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "mimalloc.h"
 
-enum { LARGE = 3 << 20 };
+enum { LARGE = 3 << 20,
+       HUGE = 300 << 20 };
 
 static void* volatile* volatile holder;
 
@@ -18,6 +20,11 @@ static __attribute__((noinline)) void fill(size_t size, size_t at) {
   holder = mi_malloc(size);
   memset((void*)holder, 0, size);
   holder[at] = malloc(1234);
+}
+
+static __attribute__((noinline)) void map(void* where) {
+  holder = mmap(where, HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  holder[3] = malloc(1234);
 }
 
 static __attribute__((noinline)) void wipe_stack(void) {
@@ -44,6 +51,11 @@ int main(int argc, char** argv) {
   } else if (strcmp(what, "lost_with_large") == 0) {
     fill(LARGE, 7);
     mi_free((void*)holder);
+  } else if (strcmp(what, "lost_in_mapping") == 0) {
+    // Where a block had a mapping of its own; what the program maps is not searched.
+    void* const block = mi_malloc(HUGE);
+    mi_free(block);
+    map(block);
   } else if (strcmp(what, "overwritten") == 0) {
     fill(64, 3);
     holder[3] = NULL;

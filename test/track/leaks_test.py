@@ -12,14 +12,15 @@ import subprocess
 import sys
 import tempfile
 
-CASES = {"held": False, "held_by_large": False, "held_by_grown": False, "lost_with_holder": True, "lost_with_large": True, "overwritten": True}
+CASES = {"held": False, "held_by_large": False, "held_by_grown": False, "lost_with_holder": True, "lost_with_large": True, "lost_in_mapping": True,
+         "overwritten": True}
 LEAK = re.compile(r"^==\d+==ERROR: LeakSanitizer: detected memory leaks$", re.M)
-BLOCK = re.compile(r"^Direct leak of 1234 byte\(s\) in 1 object\(s\) allocated from:$(?:\n.*){0,3}\n +#1 0x[0-9a-f]+ in fill ", re.M)
+BLOCK = re.compile(r"^Direct leak of 1234 byte\(s\) in 1 object\(s\) allocated from:$(?:\n.*){0,3}\n +#1 0x[0-9a-f]+ in (?:fill|map) ", re.M)
 CONTROL = "#include <stdlib.h>\nvoid* volatile p;\nint main(void) { p = malloc(1234); p = NULL; return 0; }\n"
 
 
 def compiled(source, out, more):
-    done = subprocess.run(["gcc", "-std=gnu11", "-g", "-O1", "-fno-builtin", "-fsanitize=address", source, "-o", out] + more,
+    done = subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-g", "-O1", "-fno-builtin", "-fsanitize=address", source, "-o", out] + more,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:
         print("does not compile:\n" + done.stdout)

@@ -24,7 +24,8 @@ MEMCHECK = {
     "write": r"Invalid write of size \d+",
     "free": r"Invalid free\(\) / delete / delete\[\] / realloc\(\)",
     "uninitialised": r"Conditional jump or move depends on uninitialised value\(s\)",
-    "lost": r"[\d,]+ bytes in \d+ blocks are definitely lost",
+    # What lies in an old stack or register may look like an address inside a large block.
+    "lost": r"[\d,]+ bytes in \d+ blocks are (?:definitely|possibly) lost",
 }
 # The most that a case takes where nothing is in its way is some two seconds.
 TIMEOUT = 300

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +25,8 @@
 
 enum { NEEDS_MI = 3,
        SMALL = 20,
-       LARGE = 3 << 20 };
+       LARGE = 3 << 20,
+       HUGE = 300 << 20 };
 
 // operator new and delete, by the names they have where size_t is unsigned long.
 void* _Znwm(size_t size);
@@ -150,6 +152,18 @@ static void read_freed(void) {
   free(p);
   read_at(p, 8);
 }
+// The rest of a page of blocks, none of which was handed out.
+static void read_far_behind(void) {
+  unsigned char* p = *hide(malloc(1000));
+  read_at(p, 8000);
+  free(p);
+}
+static void read_behind_shrunk_large(void) {
+  unsigned char* p = *hide(malloc(LARGE));
+  p = *hide(realloc(p, LARGE / 3));
+  read_at(p, LARGE / 2);
+  free(p);
+}
 static void write_freed(void) {
   unsigned char* p = block(SMALL);
   free(p);
@@ -256,6 +270,37 @@ static void leak_large(void) {
   wipe_stack();
 }
 
+// Between others, so that it cannot grow where it is.
+static __attribute__((noinline)) void lose_moved(void) {
+  void* volatile blocks[5];
+  for (int i = 0; i < 5; i++) {
+    blocks[i] = malloc(LARGE);
+  }
+  void* volatile p = realloc(blocks[2], 2 * LARGE);
+  blocks[2] = NULL;
+  write_at(p, 0);
+  p = NULL;
+  (void)p;
+  for (int i = 0; i < 5; i++) {
+    free(blocks[i]);
+    blocks[i] = NULL;
+  }
+}
+// A block with a mapping of its own.
+static __attribute__((noinline)) void lose_mapping(void) {
+  unsigned char* p = *hide(malloc(HUGE));
+  write_at(p, 0);
+  *hide(NULL);
+}
+static void leak_mapping(void) {
+  lose_mapping();
+  wipe_stack();
+}
+static void leak_moved(void) {
+  lose_moved();
+  wipe_stack();
+}
+
 // Without an error.
 
 static void clean_sizes(void) {
@@ -287,6 +332,18 @@ static void clean_large(void) {
   p = *hide(realloc(p, LARGE / 4));
   memset(p, 3, LARGE / 4);
   free(p);
+}
+// Memory that was a block's, and is the program's by other means.
+static void clean_mappings(void) {
+  const size_t size = HUGE;
+  unsigned char* p = *hide(malloc(size));
+  write_at(p, 0);
+  free(p);
+  unsigned char* q = *hide(mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  for (size_t at = 0; at < size; at += size / 64) {
+    write_at(q, (ptrdiff_t)at);
+  }
+  munmap(q, size);
 }
 static void clean_aligned(void) {
   for (size_t align = 16; align <= 1 << 20; align *= 2) {
@@ -411,8 +468,13 @@ static const struct {
     ROW(branch_on_fresh),
     ROW(leak),
     ROW(leak_large),
+    ROW(leak_moved),
+    ROW(leak_mapping),
+    ROW(read_far_behind),
+    ROW(read_behind_shrunk_large),
     ROW(clean_sizes),
     ROW(clean_large),
+    ROW(clean_mappings),
     ROW(clean_aligned),
     ROW(clean_threads),
     ROW(clean_fork),

@@ -61,6 +61,4 @@ mi_inline void _mi_track_misused(const void* p) { (void)p; }
 void _mi_track_page(const void* p, size_t size);
 void _mi_track_page_gone(const void* p, size_t size);
 
-// To poison it would take an eighth of it in memory, used or not.
-mi_inline void _mi_track_arena(const void* p, size_t size) { (void)p, (void)size; }
 mi_inline void _mi_track_meta(const void* p, size_t size) { (void)p, (void)size; }

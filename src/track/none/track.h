@@ -23,5 +23,4 @@ mi_inline void _mi_track_freed_in(const void* start, const void* end) { (void)st
 mi_inline void _mi_track_misused(const void* p) { (void)p; }
 mi_inline void _mi_track_page(const void* p, size_t size) { (void)p, (void)size; }
 mi_inline void _mi_track_page_gone(const void* p, size_t size) { (void)p, (void)size; }
-mi_inline void _mi_track_arena(const void* p, size_t size) { (void)p, (void)size; }
 mi_inline void _mi_track_meta(const void* p, size_t size) { (void)p, (void)size; }

@@ -47,5 +47,4 @@ mi_inline void _mi_track_moved(const void* p, size_t old, const void* q, size_t 
 
 mi_inline void _mi_track_page(const void* p, size_t size) { (void)p, (void)size; }
 mi_inline void _mi_track_page_gone(const void* p, size_t size) { (void)p, (void)size; }
-mi_inline void _mi_track_arena(const void* p, size_t size) { _mi_track_shut(p, size); }
 mi_inline void _mi_track_meta(const void* p, size_t size) { _mi_track_shut(p, size); }
