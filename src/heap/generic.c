@@ -39,19 +39,31 @@ enum {
   // Where so many have fewer, a new one is worth its memory, of which a few OS pages are touched: each search would take one of
   // them, for a block or two.
   MI_SCARCE_PAGES_MAX = 4,
-  // With lists out of line a page that keeps being filled again by fewer blocks than this, and fewer bytes, gets more of them:
-  // each filling costs as much as several allocations.
+  // A page with so many, or so large a share, serves for a while: no other is looked at.
   MI_FREE_BLOCKS_PLENTY = 32,
+  MI_FREE_SHARE_PLENTY = 8,
+  // With lists out of line a page that keeps being filled again by fewer blocks than that, and fewer bytes, gets more of them:
+  // each filling costs as much as several allocations.
   MI_FREE_BYTES_PLENTY = 16 * MI_KIB,
 };
+
+static uint32_t mi_page_free_count(const mi_page_t* page) {
+  // Relaxed: what others have freed is a hint here.
+  return page->capacity - _mi_page_in_use(page) + _mi_remote_count(mi_atomic_load_relaxed(&page->remote));
+}
+
+// Whether a page has so many free blocks that no other is looked at. Where chance chooses, several are.
+static bool mi_page_has_plenty(const mi_page_t* page) {
+  return !MI_HAS_RANDOM_PLACE && !MI_BLOCKS_ARE_DRESSED && _mi_page_in_use(page) != 0 &&
+      mi_page_free_count(page) >= _mi_max(_mi_min(MI_FREE_BLOCKS_PLENTY, page->reserved / MI_FREE_SHARE_PLENTY), 1);
+}
 
 // Whether a page has enough free blocks to be chosen for them: it would be used up at once, and the next call search again. One
 // that can be extended has.
 static bool mi_page_is_worth_it(const mi_page_t* page) {
   const size_t enough = _mi_max(_mi_min(MI_FREE_BLOCKS_ENOUGH, page->reserved / MI_FREE_SHARE_ENOUGH), 1);
   return page->capacity < page->reserved || _mi_page_in_use(page) == 0 ||
-      // Relaxed: what others have freed is a hint here.
-      page->capacity - _mi_page_in_use(page) + _mi_remote_count(mi_atomic_load_relaxed(&page->remote)) >= enough;
+      mi_page_free_count(page) >= enough;
 }
 
 bool _mi_theap_refill_first(mi_theap_t* theap, mi_page_t* page) {
@@ -146,6 +158,8 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   for (mi_page_t* page = first; page != NULL; page = next) {
     next = page != last ? page->next : NULL;
     theap->counts.searched++;
+    // Where others free, they may have emptied the next page as well, and nobody will free into that again.
+    const bool is_left_alone = _mi_remote_count(mi_atomic_load_relaxed(&page->remote)) == 0;
     if (mi_page_has_free(page)) {
       if (!mi_page_is_worth_it(page)) {
         scarce_seen++;
@@ -165,7 +179,7 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
       if (other != NULL && _mi_page_used(other) == 0) {  // and not retired
         _mi_page_retire(other);
       }
-      if (--candidates <= 0) {
+      if (--candidates <= 0 || (is_left_alone && mi_page_has_plenty(page))) {
         break;
       }
       continue;

@@ -25,8 +25,8 @@ STRAIGHT = {
 }
 # The same run, with the share of the slower calls: one block of 16 bytes at a time, and 32 of 4096 bytes, which fill several pages.
 COUNTED = {
-    "release": {("pair", 16): (19, 20), ("local", 4096): (75, 32)},
-    "secure": {("pair", 16): (53, 44), ("local", 4096): (170, 65)},
+    "release": {("pair", 16): (17, 20), ("local", 4096): (67, 29)},
+    "secure": {("pair", 16): (53, 44), ("local", 4096): (168, 65)},
     "strict": {("pair", 16): (105, 190)},
     "debug": {("pair", 16): (255, 305)},
 }
