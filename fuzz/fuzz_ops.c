@@ -37,7 +37,7 @@ enum { OP_ALLOC,
        OP_THREAD_DONE,
        OP_CLOCK,
        OP_OPTION,
-       OP_MORE,    // the rarer functions that make or resize
+       OP_MORE,    // the rarer functions that make blocks
        OP_STRING,  // and those that copy a text
        OP_READ,
        OP_PROFILE,
@@ -270,13 +270,13 @@ static void mi_fuzz_block_op(const mi_fuzz_op_t* op, unsigned code) {
     case OP_ALLOC:
     case OP_ALLOC_MORE:
     case OP_ALIGNED:
+    case OP_MORE:
     case OP_STRING:
     case OP_FREE:
     case OP_FREE_MORE: mi_fuzz_call_free(block, op->form); break;
     case OP_REALLOC: mi_fuzz_call_realloc(block, op); break;
     case OP_REZALLOC: mi_fuzz_call_rezalloc(block, op); break;
     case OP_EXPAND: mi_fuzz_call_expand(block, op); break;
-    case OP_MORE: mi_fuzz_call_resize_more(block, op); break;
     default:
       mi_fuzz_model.doing = "ask";
       mi_fuzz_block_ask(block, op->n);
