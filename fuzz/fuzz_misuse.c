@@ -80,6 +80,7 @@ static unsigned mi_anytime;          // kinds that earlier misuse may lead to at
 static unsigned mi_since_write;      // reports of writes to freed memory since one was made
 static mi_fuzz_block_t* mi_spoiled;  // at most one block at a time is overflowed
 static bool mi_spoiled_is_told;
+static bool mi_guarded;  // one in a few blocks is guarded
 static int mi_pipe[2] = {-1, -1};
 
 // Reports
@@ -380,7 +381,8 @@ static void mi_misuse_write(const mi_fuzz_op_t* op) {
     stale->written = true;
     mi_fuzz_model.dirty = true;
     mi_since_write = 0;
-    mi_anytime |= KIND(free_list_corruption) | (MI_HAS_ZERO_ON_FREE || MI_HAS_PADDING ? KIND(write_after_free) | KIND(overflow) | KIND(underflow) : 0);
+    // Memory of a freed block may lie beside a guarded one by now, between its guards.
+    mi_anytime |= KIND(free_list_corruption) | (mi_guarded ? KIND(overflow) | KIND(underflow) : 0) | (MI_HAS_ZERO_ON_FREE || MI_HAS_PADDING ? KIND(write_after_free) | KIND(overflow) | KIND(underflow) : 0);
   }
 }
 
@@ -512,7 +514,8 @@ static void mi_misuse_step(void* arg) {
 static void mi_misuse_begin(const mi_fuzz_head_t* head) {
   const uint32_t seed = head->seed;
   mi_fuzz_steady_begin(seed);
-  mi_option_set(mi_option_guarded_sample_rate, (head->settings & 1) != 0 ? 5 : 0);
+  mi_guarded = (head->settings & 1) != 0;
+  mi_option_set(mi_option_guarded_sample_rate, mi_guarded ? 5 : 0);
   MI_FUZZ_CHECK(mi_pipe[0] >= 0 || pipe(mi_pipe) == 0, "the system has no pipe");
   mi_option_set(mi_option_on_violation, 1);
   mi_option_set(mi_option_backtrace, 0);
