@@ -80,7 +80,6 @@ static unsigned mi_anytime;          // kinds that earlier misuse may lead to at
 static unsigned mi_since_write;      // reports of writes to freed memory since one was made
 static mi_fuzz_block_t* mi_spoiled;  // at most one block at a time is overflowed
 static bool mi_spoiled_is_told;
-static bool mi_guarded;  // one in a few blocks is guarded
 static int mi_pipe[2] = {-1, -1};
 
 // Reports
@@ -381,8 +380,7 @@ static void mi_misuse_write(const mi_fuzz_op_t* op) {
     stale->written = true;
     mi_fuzz_model.dirty = true;
     mi_since_write = 0;
-    // Memory of a freed block may lie beside a guarded one by now, between its guards.
-    mi_anytime |= KIND(free_list_corruption) | (mi_guarded ? KIND(overflow) | KIND(underflow) : 0) | (MI_HAS_ZERO_ON_FREE || MI_HAS_PADDING ? KIND(write_after_free) | KIND(overflow) | KIND(underflow) : 0);
+    mi_anytime |= KIND(free_list_corruption) | (MI_HAS_ZERO_ON_FREE || MI_HAS_PADDING ? KIND(write_after_free) | KIND(overflow) | KIND(underflow) : 0);
   }
 }
 
@@ -511,11 +509,10 @@ static void mi_misuse_step(void* arg) {
   }
 }
 
-static void mi_misuse_begin(const mi_fuzz_head_t* head) {
-  const uint32_t seed = head->seed;
+static void mi_misuse_begin(uint32_t seed) {
   mi_fuzz_steady_begin(seed);
-  mi_guarded = (head->settings & 1) != 0;
-  mi_option_set(mi_option_guarded_sample_rate, mi_guarded ? 5 : 0);
+  // What is written beside a guarded block is told when that is freed, which is not what is judged here.
+  mi_option_set(mi_option_guarded_sample_rate, 0);
   MI_FUZZ_CHECK(mi_pipe[0] >= 0 || pipe(mi_pipe) == 0, "the system has no pipe");
   mi_option_set(mi_option_on_violation, 1);
   mi_option_set(mi_option_backtrace, 0);
@@ -555,7 +552,7 @@ static void mi_misuse_end(void) {
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   mi_fuzz_head_t head;
   const size_t count = mi_fuzz_read_head(data, size, &head);
-  mi_misuse_begin(&head);
+  mi_misuse_begin(head.seed);
   for (size_t i = 0; i < count; i++) {
     mi_fuzz_op_t op = mi_fuzz_read_op(data, i);
     const unsigned actor = op.slot % MI_FUZZ_ACTORS;
