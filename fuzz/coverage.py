@@ -16,7 +16,7 @@ import tempfile
 ROOT = pathlib.Path(os.path.realpath(os.environ.get("MI_LINT_ANCHOR", __file__))).parent
 ROOT = ROOT if (ROOT / "WORKSPACE").exists() else ROOT.parent
 TABLE = ROOT / "fuzz" / "coverage.txt"
-SPARE = 3  # percent between what is reached and the floor that is written
+SPARE = 6  # percent between what is reached and the floor that is written: what threads do at once is not always the same
 sys.path.insert(0, str(ROOT / "fuzz"))
 import targets as table  # noqa: E402
 

@@ -3,6 +3,7 @@
 // Called by: libFuzzer, fuzz/lib/replay.c; under every variant.
 // Invariants: nothing the allocator may report happens; a run leaves no block, heap or thread.
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -36,7 +37,7 @@ enum { OP_ALLOC,
        OP_THREAD_DONE,
        OP_CLOCK,
        OP_OPTION,
-       OP_MORE,    // the rarer functions that make or resize
+       OP_MORE,    // the rarer functions that make blocks
        OP_STRING,  // and those that copy a text
        OP_READ,
        OP_PROFILE,
@@ -68,13 +69,17 @@ static void mi_fuzz_free_many(const mi_fuzz_op_t* op) {
   }
 }
 
+// What is drawn from for refusals, by several threads when they act at once.
+static _Atomic(uint64_t) mi_fuzz_refusals;
+
 // Commits and takes back as an allocator that is asked to must: what was taken back reads as zeroes, and nobody can write to it
 // meanwhile. Now and then it refuses.
 static bool mi_fuzz_commit(bool commit, void* start, size_t size, bool* is_zero, void* arg) {
   uint8_t* const region = arg;
   MI_FUZZ_CHECK((uint8_t*)start >= region && size <= ARENA_SIZE - (size_t)((uint8_t*)start - region), "commit: %zu bytes at %p are not of the arena",
                 size, start);
-  if (mi_fuzz_random(&mi_fuzz_model.seed) % 16 == 0) {
+  uint64_t drawn = atomic_fetch_add_explicit(&mi_fuzz_refusals, 1, memory_order_relaxed);
+  if (mi_fuzz_random(&drawn) % 16 == 0) {
     return false;
   }
   if (!commit) {
@@ -115,8 +120,7 @@ static void mi_fuzz_heap_new(const mi_fuzz_op_t* op) {
       break;
     case 1: heap->heap = mi_heap_try_new(); break;
     case 2: mi_fuzz_heap_in_arena(heap, (op->form & 32) != 0); break;
-    case 3: heap->heap = (op->form & 32) != 0 ? mi_heap_new_qsbr() : mi_heap_new(); break;
-    default: heap->heap = mi_heap_new(); break;
+    default: heap->heap = (op->form & 32) != 0 ? mi_heap_new_qsbr() : mi_heap_new(); break;
   }
   MI_FUZZ_CHECK(heap->heap != NULL, "mi_heap_new: there is none");
 }
@@ -266,13 +270,13 @@ static void mi_fuzz_block_op(const mi_fuzz_op_t* op, unsigned code) {
     case OP_ALLOC:
     case OP_ALLOC_MORE:
     case OP_ALIGNED:
+    case OP_MORE:
     case OP_STRING:
     case OP_FREE:
     case OP_FREE_MORE: mi_fuzz_call_free(block, op->form); break;
     case OP_REALLOC: mi_fuzz_call_realloc(block, op); break;
     case OP_REZALLOC: mi_fuzz_call_rezalloc(block, op); break;
     case OP_EXPAND: mi_fuzz_call_expand(block, op); break;
-    case OP_MORE: mi_fuzz_call_resize_more(block, op); break;
     default:
       mi_fuzz_model.doing = "ask";
       mi_fuzz_block_ask(block, op->n);
@@ -353,6 +357,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   mi_fuzz_head_t head;
   const size_t count = mi_fuzz_read_head(data, size, &head);
   mi_fuzz_steady_begin(head.seed);
+  atomic_store_explicit(&mi_fuzz_refusals, head.seed, memory_order_relaxed);
   for (unsigned i = 0; i < OPTIONS; i++) {
     mi_fuzz_set_option(i, 0);
   }

@@ -1,4 +1,4 @@
-// Owns: the rarer functions that make and resize blocks: those of C++, of theaps, of small sizes, of strings.
+// Owns: the rarer functions that make blocks: those of C++, of theaps, of small sizes, of strings.
 // May include: fuzz/lib, mimalloc.h, the C library.
 // Called by: through calls.h.
 // Invariants: as calls.h says.
@@ -103,47 +103,6 @@ void mi_fuzz_call_more(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
     default: CALL(servable ? mi_new(size) : mi_malloc(size)); break;
   }
   mi_fuzz_block_made(block, p, &expect);
-}
-
-void mi_fuzz_call_resize_more(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
-  size_t size = mi_fuzz_size(op->form, op->n);
-  size_t align = mi_fuzz_align(op->more & 15);
-  const size_t offset = mi_fuzz_offset(op);
-  if (!mi_fuzz_fits(size) || !mi_fuzz_fits(align)) {
-    return;
-  }
-  const uint8_t index = mi_fuzz_pick_heap(op->n >> 28);
-  mi_heap_t* const heap = mi_fuzz_heap(index);
-  const size_t count = 1 + op->more % 3;
-  const size_t each = size / count;
-  const unsigned form = (op->form >> 4) % 4;
-  void* const old = block->p;
-  mi_fuzz_expect_t expect = {.size = each * count, .align = 16, .heap = MI_FUZZ_NO_HEAP};
-  size = expect.size;
-  mi_fuzz_block_check(block);
-  void* p = NULL;
-  switch (form) {
-    case 0: CALL(mi_fuzz_is_servable(size) ? mi_new_reallocn(old, count, each) : mi_reallocn(old, count, each)); break;
-    case 1:
-      expect.zero = true;
-      HEAP_CALL(mi_heap_recalloc_aligned(heap, old, count, each, align));
-      break;
-    case 2:
-      expect.zero = true;
-      HEAP_CALL(mi_heap_recalloc_aligned_at(heap, old, count, each, align, offset));
-      break;
-    default:
-      expect.zero = true;
-      CALL(mi_aligned_offset_recalloc(old, count, each, align, offset));
-      break;
-  }
-  if (form == 0) {
-    mi_fuzz_expect_stays(block, p, &expect);
-  } else {
-    expect.align = align;
-    expect.offset = form >= 2 && offset % align != 0 ? offset : 0;
-  }
-  mi_fuzz_block_resized(block, p, &expect);
 }
 
 // Strings

@@ -252,6 +252,10 @@ void mi_fuzz_call_realloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
         HEAP_CALL(mi_heap_realloc(heap, old, size));
       }
       break;
+    case 15:
+      expect.size = size = each * count;
+      CALL(servable ? mi_new_reallocn(old, count, each) : mi_reallocn(old, count, each));
+      break;
     default: CALL(mi_realloc(old, size)); break;
   }
   if (aligned) {
@@ -324,6 +328,21 @@ void mi_fuzz_call_rezalloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op) {
       aligned = true;
       expect.size = size = each * count;
       CALL(mi_aligned_recalloc(old, count, each, align));
+      break;
+    case 12:
+      aligned = true;
+      expect.size = size = each * count;
+      HEAP_CALL(mi_heap_recalloc_aligned(heap, old, count, each, align));
+      break;
+    case 13:
+      aligned = at = true;
+      expect.size = size = each * count;
+      HEAP_CALL(mi_heap_recalloc_aligned_at(heap, old, count, each, align, offset));
+      break;
+    case 14:
+      aligned = at = true;
+      expect.size = size = each * count;
+      CALL(mi_aligned_offset_recalloc(old, count, each, align, offset));
       break;
     default: CALL(mi_rezalloc(old, size)); break;
   }

@@ -16,6 +16,5 @@ void mi_fuzz_call_string(mi_fuzz_block_t* block, const mi_fuzz_op_t* op);
 // Of a live block.
 void mi_fuzz_call_realloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op);
 void mi_fuzz_call_rezalloc(mi_fuzz_block_t* block, const mi_fuzz_op_t* op);
-void mi_fuzz_call_resize_more(mi_fuzz_block_t* block, const mi_fuzz_op_t* op);
 void mi_fuzz_call_expand(mi_fuzz_block_t* block, const mi_fuzz_op_t* op);
 void mi_fuzz_call_free(mi_fuzz_block_t* block, unsigned form);
