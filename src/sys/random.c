@@ -50,7 +50,7 @@ static void mi_random_step(uint32_t key[2 * MI_RANDOM_KEY], uint32_t output[2 * 
   _mi_chacha20_block(key, 0, nonce, (uint8_t*)block);
   for (size_t i = 0; i < 2 * MI_RANDOM_KEY; i++) {
     key[i] = block[i];
-    output[i] = block[i + 2 * MI_RANDOM_KEY];
+    output[i] = block[i + 2 * (size_t)MI_RANDOM_KEY];
   }
 }
 
