@@ -48,7 +48,7 @@ static void mi_random_step(uint32_t key[2 * MI_RANDOM_KEY], uint32_t output[2 * 
   static const uint32_t nonce[3] = {0, 0, 0};
   uint32_t block[16];
   _mi_chacha20_block(key, 0, nonce, (uint8_t*)block);
-  for (size_t i = 0; i < 2 * MI_RANDOM_KEY; i++) {
+  for (size_t i = 0; i < 2 * (size_t)MI_RANDOM_KEY; i++) {
     key[i] = block[i];
     output[i] = block[i + 2 * (size_t)MI_RANDOM_KEY];
   }
