@@ -44,7 +44,8 @@ mi_inline uint32_t _mi_hard_stock_add_all(uint16_t* stock, uint32_t count, uint3
 }
 
 // What a free block at address `at` holds in its first word: two of a page do not tell that of a third.
-mi_inline uintptr_t _mi_hard_stock_mark(uintptr_t at, const mi_link_key_t* key) { return (at ^ key->link) * key->factor; }
+// Wraps: the product is one modulo the size of a word.
+mi_inline mi_wraps uintptr_t _mi_hard_stock_mark(uintptr_t at, const mi_link_key_t* key) { return (at ^ key->link) * key->factor; }
 
 // Notes a place that was freed, under a number that is one less each time. The last MI_STOCK_MAX of them are known; earlier ones
 // are left for a search.

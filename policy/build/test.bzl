@@ -2,14 +2,13 @@
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_test")
 load("@rules_shell//shell:sh_test.bzl", "sh_test")
-load("//policy:variants.bzl", "ALL", "INSTRUMENTED", "SHIPPED", "variant")
+load("//policy:variants.bzl", "ALL", "SHIPPED", "variant")
 load("//policy/build:clang.bzl", "mi_clang_test")
 load("//policy/build:copts.bzl", "CXX_LINKOPTS", "CXX_TEST_COPTS", "TEST_COPTS")
 load("//policy/build:layer.bzl", "layer_target")
 
-# The short names of the shipped variants, and of the instrumented ones.
+# The short names of the shipped variants.
 VARIANT_NAMES = [v.short for v in SHIPPED]
-INSTRUMENTED_NAMES = [v.short for v in INSTRUMENTED]
 
 # What a unit test may include; what of it is linked is up to the test.
 _INTERNALS = ["alloc", "base", "guarded", "hardening", "heap", "prim", "profile", "region", "sys"]

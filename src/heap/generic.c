@@ -489,11 +489,13 @@ mi_inline void* mi_theap_alloc_room(mi_theap_t* theap, size_t size, size_t room,
 // Whoever calls one of these by a tail call has left its caller's frame as it was, so that a walk that begins with the frame here
 // misses nobody, whether this library is compiled with frame pointers or not.
 
-void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
+// Wraps: the room is then less than the size.
+mi_wraps void* _mi_theap_alloc_slow(mi_theap_t* theap, size_t size, bool zero) {
   return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, MI_BLOCK_ALIGN, zero, MI_FAMILY_ANY, __builtin_frame_address(0));
 }
 
-void* _mi_theap_alloc_slow_as(mi_theap_t* theap, size_t size, bool zero, uint8_t origin) {
+// Wraps: the room is then less than the size.
+mi_wraps void* _mi_theap_alloc_slow_as(mi_theap_t* theap, size_t size, bool zero, uint8_t origin) {
   return mi_theap_alloc_room(theap, size, size + MI_BLOCK_EXTRA, MI_BLOCK_ALIGN, zero, origin, __builtin_frame_address(0));
 }
 

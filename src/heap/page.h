@@ -209,7 +209,8 @@ mi_inline size_t _mi_page_single_usable(const mi_page_t* page) {
 // Whether it is a guarded block.
 mi_inline bool _mi_page_is_guarded(const mi_page_t* page) { return MI_HAS_GUARDED && mi_unlikely(page->guarded != 0); }
 
-mi_inline uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
+// Wraps: an address before the page is far behind it.
+mi_inline mi_wraps uint64_t _mi_page_live_index(const mi_page_t* page, const void* p) {
   return _mi_hard_live_index((uint64_t)((uintptr_t)p - (uintptr_t)page->start), page->granule_shift);
 }
 

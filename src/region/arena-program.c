@@ -186,7 +186,7 @@ void _mi_arenas_start(void) {
   static _Atomic(bool) has_memory;
   // Milliseconds: a process is not to hang at its start.
   enum { MI_START_TIMEOUT_EACH = 500 };
-  const long pages = _mi_option_get_clamp(mi_option_reserve_huge_os_pages, 0, 128 * 1024);
+  const long pages = _mi_option_get_clamp(mi_option_reserve_huge_os_pages, 0, 128 * 1024L);
   if (pages > 0 && !mi_atomic_exchange_acq_rel(&has_pages, true)) {
     const long node = _mi_option_get(mi_option_reserve_huge_os_pages_at);
     const int64_t timeout_ms = (int64_t)pages * MI_START_TIMEOUT_EACH;

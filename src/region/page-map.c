@@ -87,7 +87,8 @@ static mi_wraps mi_page_map_leaf_t* mi_page_map_leaf_of(size_t root) {
   return distance == 0 ? NULL : (mi_page_map_leaf_t*)((uintptr_t)_mi_page_map.tables + distance);
 }
 
-static mi_page_map_leaf_t* mi_page_map_leaf(size_t root) {
+// Wraps: a distance may lead backwards.
+static mi_wraps mi_page_map_leaf_t* mi_page_map_leaf(size_t root) {
   mi_page_map_leaf_t* leaf = mi_page_map_leaf_of(root);
   if (mi_likely(leaf != NULL)) {
     return leaf;
@@ -114,7 +115,8 @@ static mi_wraps void mi_page_map_store(uintptr_t address, size_t slices, const m
   }
 }
 
-bool _mi_page_map_register(const void* start, size_t slices, mi_page_t* page) {
+// Wraps: the last address there is may be the end.
+mi_wraps bool _mi_page_map_register(const void* start, size_t slices, mi_page_t* page) {
   const uintptr_t address = (uintptr_t)start;
   const size_t count = _mi_min(slices, MI_PAGE_MAP_SLICES_MAX);
   const size_t first = (size_t)(address >> MI_PAGE_MAP_ROOT_SHIFT);

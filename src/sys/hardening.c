@@ -57,7 +57,7 @@ static unsigned mi_hardening_bits(const char* constant) {
 // "Live bits" as "live-bits": one word, so that a line is split at its colons.
 static void mi_hardening_word(char word[MI_HARDENING_NAME_MAX], const char* name) {
   size_t n = 0;
-  for (; name[n] != 0 && n < MI_HARDENING_NAME_MAX - 1; n++) {
+  for (; n < MI_HARDENING_NAME_MAX - 1 && name[n] != 0; n++) {
     const char c = name[n];
     word[n] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c == ' ' || c == ':' || c == ',' ? '-'
                                                                                               : c;

@@ -48,9 +48,9 @@ static void mi_random_step(uint32_t key[2 * MI_RANDOM_KEY], uint32_t output[2 * 
   static const uint32_t nonce[3] = {0, 0, 0};
   uint32_t block[16];
   _mi_chacha20_block(key, 0, nonce, (uint8_t*)block);
-  for (size_t i = 0; i < 2 * MI_RANDOM_KEY; i++) {
+  for (size_t i = 0; i < 2 * (size_t)MI_RANDOM_KEY; i++) {
     key[i] = block[i];
-    output[i] = block[i + 2 * MI_RANDOM_KEY];
+    output[i] = block[i + 2 * (size_t)MI_RANDOM_KEY];
   }
 }
 
@@ -115,7 +115,7 @@ static void mi_random_root_seed(mi_random_root_t* root) {
     mi_random_weak_seed(root, seed);
   }
   // What the key held before, if anything, only adds to it.
-  for (size_t i = 0; i < 2 * MI_RANDOM_KEY; i++) {
+  for (size_t i = 0; i < 2 * (size_t)MI_RANDOM_KEY; i++) {
     root->key[i] ^= seed[i];
   }
   mi_random_step(root->key, seed);
@@ -151,7 +151,7 @@ static void mi_random_seed(mi_random_t* random) {
   uint32_t key[2 * MI_RANDOM_KEY];
   const uint32_t generation = mi_random_root_draw(key);
   const bool seeded = random->generation != 0;
-  for (size_t i = 0; i < 2 * MI_RANDOM_KEY; i++) {
+  for (size_t i = 0; i < 2 * (size_t)MI_RANDOM_KEY; i++) {
     // In a child the old key is still a secret, which helps where the new root is weak.
     random->key[i] = seeded ? random->key[i] ^ key[i] : key[i];
   }

@@ -107,7 +107,7 @@ size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count) {
 
 static void mi_module_set_path(mi_prim_module_t* module, const char* path) {
   size_t i = 0;
-  for (; path[i] != 0 && i < sizeof(module->path) - 1; i++) {
+  for (; i < sizeof(module->path) - 1 && path[i] != 0; i++) {
     module->path[i] = (unsigned char)path[i] < ' ' || path[i] == 0x7f ? '?' : path[i];
   }
   module->path[i] = 0;
