@@ -12,6 +12,8 @@ enum {
   // Larger blocks lie outside of the nearest caches, and programs often write little of them: a line that holds the value
   // already is left clean.
   MI_FILL_LOOK_MIN = 2048,
+  // So far ahead of what is looked at memory is asked for: the processor does not do so by itself beyond an OS page.
+  MI_FILL_AHEAD = 1024,
 };
 
 typedef uint64_t mi_fill_pair_t __attribute__((vector_size(16), aligned(8), may_alias));
@@ -28,7 +30,8 @@ mi_inline mi_fill_pair_t* mi_fill_at(const uint8_t* p) { return (mi_fill_pair_t*
 // For 48 … 128 bytes: 48, but what is left of 48.
 mi_inline size_t mi_fill_fourth(size_t size) { return _mi_min(48, size - 16); }
 
-mi_inline void _mi_hard_fill_set(void* start, size_t size, uint8_t value) {
+// Fills a block of less than MI_FILL_LOOK_MIN bytes.
+mi_inline void _mi_hard_fill_set_short(void* start, size_t size, uint8_t value) {
   const mi_fill_pair_t pair = {mi_fill_word(value), mi_fill_word(value)};
   uint8_t* const p = start;
   uint8_t* const last = p + size - 16;
@@ -44,18 +47,6 @@ mi_inline void _mi_hard_fill_set(void* start, size_t size, uint8_t value) {
   const size_t fourth = mi_fill_fourth(size);
   *mi_fill_at(p + fourth) = pair;
   *mi_fill_at(last - fourth) = pair;
-  if (size >= MI_FILL_LOOK_MIN) {
-    for (uint8_t* at = p + 64; at < last - 48; at += 64) {
-      const mi_fill_pair_t seen = (*mi_fill_at(at) ^ pair) | (*mi_fill_at(at + 16) ^ pair) | (*mi_fill_at(at + 32) ^ pair) | (*mi_fill_at(at + 48) ^ pair);
-      if ((seen[0] | seen[1]) != 0) {
-        *mi_fill_at(at) = pair;
-        *mi_fill_at(at + 16) = pair;
-        *mi_fill_at(at + 32) = pair;
-        *mi_fill_at(at + 48) = pair;
-      }
-    }
-    return;
-  }
   for (uint8_t* at = p + 64; at < last - 48; at += 64) {
     *mi_fill_at(at) = pair;
     *mi_fill_at(at + 16) = pair;
@@ -64,10 +55,35 @@ mi_inline void _mi_hard_fill_set(void* start, size_t size, uint8_t value) {
   }
 }
 
-// Whether a block holds `value` everywhere; but for its first word if it has a link there.
-mi_inline bool _mi_hard_fill_is(const void* start, size_t size, uint8_t value, bool has_link) {
+// A line of a block, 64 bytes, is filled if it holds anything else.
+mi_inline void mi_fill_line(uint8_t* at, mi_fill_pair_t pair) {
+  const mi_fill_pair_t seen = (*mi_fill_at(at) ^ pair) | (*mi_fill_at(at + 16) ^ pair) | (*mi_fill_at(at + 32) ^ pair) | (*mi_fill_at(at + 48) ^ pair);
+  if ((seen[0] | seen[1]) != 0) {
+    *mi_fill_at(at) = pair;
+    *mi_fill_at(at + 16) = pair;
+    *mi_fill_at(at + 32) = pair;
+    *mi_fill_at(at + 48) = pair;
+  }
+}
+
+// The same for any block: a larger one is looked at as it is filled.
+mi_inline void _mi_hard_fill_set(void* start, size_t size, uint8_t value) {
+  if (size < MI_FILL_LOOK_MIN) {
+    _mi_hard_fill_set_short(start, size, value);
+    return;
+  }
   const mi_fill_pair_t pair = {mi_fill_word(value), mi_fill_word(value)};
-  const uint8_t* const p = start;
+  uint8_t* const last_line = (uint8_t*)start + size - 64;
+  for (uint8_t* at = start; at < last_line; at += 64) {
+    __builtin_prefetch(at + MI_FILL_AHEAD);
+    mi_fill_line(at, pair);
+  }
+  mi_fill_line(last_line, pair);
+}
+
+// The bits in which a block of less than MI_FILL_LOOK_MIN bytes, or the first and last 64 bytes of any block, differ from `value`;
+// but for the first word if it has a link there.
+mi_inline mi_fill_pair_t mi_fill_seen(const uint8_t* p, size_t size, mi_fill_pair_t pair, bool has_link, size_t lines_end) {
   const uint8_t* const last = p + size - 16;
   // What comes from the end must not meet a link either.
   const uint8_t* const first = has_link ? p + 16 : p;
@@ -86,9 +102,28 @@ mi_inline bool _mi_hard_fill_is(const void* start, size_t size, uint8_t value, b
     const uint8_t* const fourth_last = has_link && last - fourth < first ? first : last - fourth;
     seen |= (*mi_fill_at(p + 16) ^ pair) | (*mi_fill_at(p + 32) ^ pair) | (*mi_fill_at(p + fourth) ^ pair) |
         (*mi_fill_at(fourth_last) ^ pair) | (*mi_fill_at(third_last) ^ pair) | (*mi_fill_at(last - 16) ^ pair);
-    for (const uint8_t* at = p + 64; at < last - 48; at += 64) {
-      seen |= (*mi_fill_at(at) ^ pair) | (*mi_fill_at(at + 16) ^ pair) | (*mi_fill_at(at + 32) ^ pair) | (*mi_fill_at(at + 48) ^ pair);
+    for (size_t i = 64; i + 64 < lines_end; i += 64) {
+      seen |= (*mi_fill_at(p + i) ^ pair) | (*mi_fill_at(p + i + 16) ^ pair) | (*mi_fill_at(p + i + 32) ^ pair) | (*mi_fill_at(p + i + 48) ^ pair);
     }
+  }
+  return seen;
+}
+
+// Whether a block of less than MI_FILL_LOOK_MIN bytes holds `value` everywhere; but for its first word if it has a link there.
+mi_inline bool _mi_hard_fill_is_short(const void* start, size_t size, uint8_t value, bool has_link) {
+  const mi_fill_pair_t pair = {mi_fill_word(value), mi_fill_word(value)};
+  const mi_fill_pair_t seen = mi_fill_seen(start, size, pair, has_link, size);
+  return mi_likely((seen[0] | seen[1]) == 0);
+}
+
+// The same for any block.
+mi_inline bool _mi_hard_fill_is(const void* start, size_t size, uint8_t value, bool has_link) {
+  const mi_fill_pair_t pair = {mi_fill_word(value), mi_fill_word(value)};
+  const uint8_t* const p = start;
+  mi_fill_pair_t seen = mi_fill_seen(p, size, pair, has_link, size < MI_FILL_LOOK_MIN ? size : 0);
+  for (size_t i = 64; size >= MI_FILL_LOOK_MIN && i + 64 < size; i += 64) {
+    __builtin_prefetch(p + i + MI_FILL_AHEAD);
+    seen |= (*mi_fill_at(p + i) ^ pair) | (*mi_fill_at(p + i + 16) ^ pair) | (*mi_fill_at(p + i + 32) ^ pair) | (*mi_fill_at(p + i + 48) ^ pair);
   }
   return mi_likely((seen[0] | seen[1]) == 0);
 }

@@ -4,6 +4,8 @@
 // Invariants: what is held is bounded in number and bytes; what leaves is one of the older half, chosen at random.
 #pragma once
 
+#include "src/base/atomic.h"
+#include "src/base/bits.h"
 #include "src/base/geometry.h"
 
 enum {
@@ -11,10 +13,15 @@ enum {
   // Address space that is held, in slices.
   MI_LARGE_HELD_SLICES_MAX = 64 * MI_MIB / MI_SLICE_SIZE,
   // The same of blocks whose memory has not been given back yet: a program that allocates large blocks again and again
-  // is to find them in the processor's caches.
-  MI_LARGE_HELD_FULL_SLICES_MAX = 2 * MI_MIB / MI_SLICE_SIZE,
-  // Where freed memory is zeroed, larger blocks are so by giving their memory back, the others beyond the budget below by hand.
-  MI_LARGE_WIPED_SLICES_MAX = 1 * MI_MIB / MI_SLICE_SIZE,
+  // is to find them in the processor's caches. More where those that are zeroed by hand have to wait as well.
+  MI_LARGE_HELD_FULL_SLICES_MAX = (MI_HAS_ZERO_ON_FREE ? 8 : 2) * MI_MIB / MI_SLICE_SIZE,
+  // Where freed memory is zeroed, larger blocks are so by giving their memory back, the others beyond the budget below by hand,
+  // unless blocks of their size are written in few OS pages: then each page that is looked at is one that is mapped for it.
+  MI_LARGE_WIPED_SLICES_MAX = 4 * MI_MIB / MI_SLICE_SIZE,
+  // So many of a size are given back after one of which less than a share was written, before the next is looked at.
+  MI_LARGE_SPARSE_TURNS = 15,
+  MI_LARGE_SPARSE_SHARE = 6,
+  MI_LARGE_SPARSE_SIZES = 7,
   // Making a block inaccessible drops its content, and its next use pays for that with faults. So much may become so at
   // once, and in a second; beyond it the first OS page does, and the rest when it is purged.
   MI_LARGE_SEAL_BYTES_MAX = 4 * MI_MIB,
@@ -25,6 +32,35 @@ enum {
 // all others.
 mi_inline bool _mi_hard_large_may_hold(size_t slices, size_t full_slices) {
   return slices <= MI_LARGE_HELD_SLICES_MAX / 2 && full_slices <= MI_LARGE_HELD_FULL_SLICES_MAX / 2;
+}
+
+// What was found of blocks that were zeroed by hand, for each power of two of slices: so many more are not to be. Hints that
+// threads may race for.
+typedef struct mi_large_sparse_s {
+  _Atomic(uint32_t) turns[MI_LARGE_SPARSE_SIZES];
+} mi_large_sparse_t;
+
+mi_inline _Atomic(uint32_t)* mi_large_turns(mi_large_sparse_t* sparse, size_t slices) {
+  return &sparse->turns[_mi_min(_mi_bits_log2_64(slices), MI_LARGE_SPARSE_SIZES - 1)];
+}
+
+// Whether a block of `slices` is worth zeroing by hand.
+mi_inline bool _mi_hard_large_may_wipe(mi_large_sparse_t* sparse, size_t slices) {
+  if (slices > MI_LARGE_WIPED_SLICES_MAX) {
+    return false;
+  }
+  const uint32_t turns = mi_atomic_load_relaxed(mi_large_turns(sparse, slices));
+  if (turns > 0) {
+    mi_atomic_store_relaxed(mi_large_turns(sparse, slices), turns - 1);
+  }
+  return turns == 0;
+}
+
+// One was, and held something else in `written` of `pages` OS pages.
+mi_inline void _mi_hard_large_wiped(mi_large_sparse_t* sparse, size_t slices, size_t written, size_t pages) {
+  if (written * MI_LARGE_SPARSE_SHARE < pages) {
+    mi_atomic_store_relaxed(mi_large_turns(sparse, slices), MI_LARGE_SPARSE_TURNS);
+  }
 }
 
 typedef struct mi_large_held_s {

@@ -52,9 +52,15 @@ mi_inline uint64_t _mi_hard_live_word(mi_live_word_t* words, size_t i) {
 
 // Anyone: how many blocks are in use: those whose bit is set and of which no free waits to be collected.
 mi_inline uint32_t _mi_hard_live_count(mi_live_word_t* words) {
+  // Not every processor that this is compiled for can count bits: bytes are summed up, each of which stays below 256.
+  enum { MI_LIVE_SUMMED = 16 };
   uint32_t count = 0;
-  for (size_t i = 0; i < MI_PAGE_GRANULES / 64; i++) {
-    count += _mi_bits_popcount64(_mi_hard_live_word(words, i));
+  for (size_t from = 0; from < MI_PAGE_GRANULES / 64; from += MI_LIVE_SUMMED) {
+    uint64_t sum = 0;
+    for (size_t i = from; i < from + MI_LIVE_SUMMED; i++) {
+      sum += _mi_bits_count_in_bytes(_mi_hard_live_word(words, i));
+    }
+    count += _mi_bits_sum_bytes(sum);
   }
   return count;
 }

@@ -97,10 +97,10 @@ mi_inline uint64_t mi_padding_raw(const uint8_t* p) {
   return word;
 }
 
-// The bits of the word at trailer - back, 8 or 16, that are slack and wrong.
-mi_inline uint64_t mi_padding_short_bad(const uint8_t* trailer, uint64_t slack, size_t back) {
-  const size_t at = (size_t)slack + MI_PADDING_SHORT - back;
-  return (mi_padding_raw(trailer - back) ^ mi_padding_raw(&mi_padding_short.bytes[at])) & mi_padding_raw(&mi_padding_short.is_slack[at]);
+// The bits of the word at trailer - 8 that are slack and wrong.
+mi_inline uint64_t mi_padding_short_bad(const uint8_t* trailer, uint64_t slack) {
+  const size_t at = (size_t)slack + MI_PADDING_SHORT - 8;
+  return (mi_padding_raw(trailer - 8) ^ mi_padding_raw(&mi_padding_short.bytes[at])) & mi_padding_raw(&mi_padding_short.is_slack[at]);
 }
 
 mi_inline uint64_t mi_padding_odd(const uint8_t* p) { return mi_padding_raw(p) ^ MI_PADDING_PATTERN; }
@@ -117,6 +117,17 @@ mi_inline bool mi_padding_long_is_right(const uint8_t* trailer, size_t slack) {
   return bad == 0;
 }
 
+// Whether a short slack before a trailer is right, in a block of at least MI_PADDING_SHORT bytes before that.
+mi_inline bool mi_padding_short_is_right(const uint8_t* trailer, uint64_t slack) {
+  // Both tables from one address.
+  const uint8_t* table = (const uint8_t*)&mi_padding_short + slack;
+  mi_opaque(table);
+  const uint8_t* const bytes = table + sizeof(mi_padding_short.is_slack);
+  const uint64_t bad = ((mi_padding_raw(trailer - 16) ^ mi_padding_raw(bytes)) & mi_padding_raw(table)) |
+      ((mi_padding_raw(trailer - 8) ^ mi_padding_raw(bytes + 8)) & mi_padding_raw(table + 8));
+  return mi_likely(bad == 0);
+}
+
 // Whether the padding before a trailer is right, in a block of `room` bytes before that. May read bytes of the request, so
 // not while the program uses the block.
 mi_inline bool _mi_hard_padding_is_right(const uint8_t* trailer, size_t room, const mi_padding_key_t* key) {
@@ -130,9 +141,17 @@ mi_inline bool _mi_hard_padding_is_right(const uint8_t* trailer, size_t room, co
     return slack <= room && mi_padding_long_is_right(trailer, (size_t)slack);
   }
   if (mi_unlikely(room < MI_PADDING_SHORT)) {
-    return slack <= room && mi_padding_short_bad(trailer, slack, 8) == 0;
+    return slack <= room && mi_padding_short_bad(trailer, slack) == 0;
   }
-  return mi_likely((mi_padding_short_bad(trailer, slack, 16) | mi_padding_short_bad(trailer, slack, 8)) == 0);
+  return mi_padding_short_is_right(trailer, slack);
+}
+
+// The same if the slack is short, as it mostly is; else, and where it is not right, false. The block has at least
+// MI_PADDING_SHORT bytes before its trailer.
+mi_inline bool _mi_hard_padding_is_right_and_short(const uint8_t* trailer, const mi_padding_key_t* key) {
+  const uint64_t x = _mi_hard_padding_load(trailer) ^ mi_padding_canary((uintptr_t)trailer, key);
+  const uint64_t slack = x >> MI_PADDING_SLACK_SHIFT;
+  return mi_likely((x & MI_PADDING_LOW_MASK) == 0) && mi_likely(slack <= MI_PADDING_SHORT) && mi_padding_short_is_right(trailer, slack);
 }
 
 // Whether `word`, as found at `trailer`, is one.

@@ -40,6 +40,35 @@ mi_inline bool _mi_bounds_allow(const void* p, size_t length, const char* call, 
       _mi_bounds_report(page, p, length, call, writes);
 }
 
+// Whether the bytes lie in a live block of a class, or where nothing is ours: what most do. Everything else is for _mi_bounds_allow.
+mi_inline bool _mi_bounds_are_plain(const void* p, size_t length) {
+  mi_page_t* page;
+  if (mi_unlikely(!_mi_page_map_look(p, &page))) {
+    return true;
+  }
+  if (mi_unlikely((unsigned)page->bin - MI_BIN_FIRST > MI_BIN_LAST - MI_BIN_FIRST)) {
+    return _mi_page_is_none(page);
+  }
+  if (!MI_HAS_LIVE_BITS) {
+    return false;
+  }
+  const size_t block_size = page->block_size;
+  const uint32_t offset = (uint32_t)((uintptr_t)p - (uintptr_t)page->start);
+  const size_t inside = offset % (uint32_t)block_size;
+  size_t size = block_size;
+  // Behind the last block of the page no bit is ever set.
+  const bool live = _mi_hard_live_test(page->live, (uint64_t)(offset - inside) >> page->granule_shift);
+  if (MI_HAS_PADDING && mi_likely(live)) {
+    const uint8_t* const trailer = (const uint8_t*)p - inside + block_size - MI_PADDING_SIZE;
+    size_t slack;
+    uint64_t difference;
+    const bool is_right = _mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, block_size - MI_PADDING_SIZE,
+                                                  &page->canary_key, &slack, &difference);
+    size = is_right ? block_size - MI_PADDING_SIZE - slack : 0;
+  }
+  return mi_likely(live) && mi_likely(inside <= size) && mi_likely(length <= size - inside);
+}
+
 // Bytes that the program may touch from p on; SIZE_MAX where the memory is not ours.
 mi_inline size_t _mi_bounds_room(const void* p) {
   mi_page_t* const page = _mi_page_map_find(p);

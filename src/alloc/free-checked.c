@@ -154,7 +154,7 @@ static void mi_judge_free(const mi_page_t* page, const void* p, unsigned how, si
 }
 
 void _mi_free_checked_slow(void* p, mi_page_t* page, unsigned how, size_t size, size_t align) {
-  if (page != NULL && _mi_page_is_live(page, p)) {
+  if (!_mi_page_is_none(page) && _mi_page_is_live(page, p)) {
     mi_judge_free(page, p, how, size, align);
   }
   _mi_free(p);

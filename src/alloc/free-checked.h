@@ -29,7 +29,7 @@ mi_inline size_t _mi_free_request(const mi_page_t* page, const void* p) {
 
 mi_inline size_t _mi_free_request_spread(const mi_page_t* page) { return MI_HAS_PADDING ? 1 : page->class_spread; }
 
-// Frees what the inline path leaves: judges, reports, and then frees like _mi_free.
+// Frees what the inline path leaves: judges, reports, and then frees like _mi_free. The page as _mi_page_map_look found it.
 mi_noinline void _mi_free_checked_slow(void* p, mi_page_t* page, unsigned how, size_t size, size_t align);
 
 mi_inline bool mi_free_agrees(const mi_page_t* page, const void* p, unsigned how, size_t size, size_t align) {
@@ -58,7 +58,12 @@ mi_inline bool mi_free_agrees(const mi_page_t* page, const void* p, unsigned how
       return origin == MI_ORIGIN_PLAIN;
     }
     const uint64_t index = _mi_page_live_index(page, p);
-    return index < MI_PAGE_GRANULES && _mi_page_origin(page, index) == origin;
+    if (mi_unlikely(index >= MI_PAGE_GRANULES)) {
+      return false;
+    }
+    const uint8_t made_as = _mi_page_origin(page, index);
+    // Of what a free that names no alignment may take, aligned blocks are not rare.
+    return made_as == origin || (family == MI_FAMILY_MALLOC && !aligned && _mi_hard_origin_family(made_as) == MI_FAMILY_MEMALIGN);
   }
   return true;
 }
@@ -69,9 +74,10 @@ mi_inline void _mi_free_checked(void* p, unsigned how, size_t size, size_t align
     _mi_free(p);
     return;
   }
-  mi_page_t* const page = _mi_page_map_find(p);
-  if (mi_likely(page != NULL &&
-                mi_atomic_load_relaxed(&page->owner) == _mi_thread_tid() && mi_free_agrees(page, p, how, size, align))) {
+  mi_page_t* page;
+  if (mi_unlikely(!_mi_page_map_look(p, &page))) {
+    _mi_free_nowhere(p);
+  } else if (mi_likely(mi_atomic_load_is_relaxed(&page->owner, _mi_thread_tid())) && mi_likely(mi_free_agrees(page, p, how, size, align))) {
     _mi_free_local(page, p);
   } else {
     _mi_free_checked_slow(p, page, how, size, align);

@@ -131,7 +131,7 @@ void _mi_free_dressed(mi_page_t* page, mi_block_t* block) {
     _mi_free_report(block, page);
     return;
   }
-  _mi_block_free_local(page, block, index);
+  _mi_block_free_local(page, block);
 }
 
 void _mi_free_nowhere(void* p) {

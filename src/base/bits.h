@@ -14,6 +14,18 @@ mi_inline unsigned _mi_bits_log2_64(uint64_t x) { return 63U - (unsigned)__built
 
 mi_inline unsigned _mi_bits_popcount64(uint64_t x) { return (unsigned)__builtin_popcountll(x); }
 
+// How many bits of each byte of x are set, in that byte; and the sum of the bytes, which is below 65536.
+mi_inline uint64_t _mi_bits_count_in_bytes(uint64_t x) {
+  x -= (x >> 1) & UINT64_C(0x5555555555555555);
+  x = (x & UINT64_C(0x3333333333333333)) + ((x >> 2) & UINT64_C(0x3333333333333333));
+  return (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+}
+
+mi_inline uint32_t _mi_bits_sum_bytes(uint64_t x) {
+  x = (x & UINT64_C(0x00ff00ff00ff00ff)) + ((x >> 8) & UINT64_C(0x00ff00ff00ff00ff));
+  return (uint32_t)((x * UINT64_C(0x0001000100010001)) >> 48);
+}
+
 mi_inline bool _mi_is_power_of_two(size_t x) { return x != 0 && (x & (x - 1)) == 0; }
 
 // Rounds up to a multiple of a power of two; the caller has excluded overflow.

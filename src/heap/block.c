@@ -304,10 +304,20 @@ mi_inline void mi_block_check_end_once(const mi_page_t* page, const void* block)
 
 void _mi_block_free_watched(mi_page_t* page, mi_block_t* block) {
   _mi_theap_watch(page->theap);
-  mi_block_free_local(page->theap, page, block, _mi_page_live_index(page, block));
+  mi_block_free_local(page, block);
 }
 
-void _mi_block_free_odd(mi_page_t* page, mi_block_t* block) {
+// A block that was taken back goes where it waits to be handed out again.
+mi_inline void mi_block_put_away(mi_page_t* page, mi_block_t* block) {
+  if (MI_HAS_QUARANTINE) {
+    _mi_quarantine_put(page->theap, page, block);
+  } else {
+    _mi_block_push_local(page, block);
+  }
+}
+
+// Something is not right, or seems not to be.
+static mi_noinline void mi_block_free_odd(mi_page_t* page, mi_block_t* block) {
   _mi_block_end(page, block);
   if (MI_HAS_PADDING) {
     mi_block_check_end_once(page, block);
@@ -317,11 +327,21 @@ void _mi_block_free_odd(mi_page_t* page, mi_block_t* block) {
   }
   mi_block_close(page, block);
   _mi_track_shut(block, page->block_size);
-  if (MI_HAS_QUARANTINE) {
-    _mi_quarantine_put(page->theap, page, block);
-  } else {
-    _mi_block_push_local(page, block);
+  mi_block_put_away(page, block);
+}
+
+void _mi_block_free_unusual(mi_page_t* page, mi_block_t* block) {
+  if (MI_HAS_FILL || MI_TRACKS ||
+      (MI_HAS_PADDING &&
+       mi_unlikely(!_mi_hard_padding_is_right(_mi_block_trailer(page, block), page->block_size - MI_PADDING_SIZE, &page->canary_key) ||
+                   !mi_block_left_is_plain(page, (const uint8_t*)block)))) {
+    mi_block_free_odd(page, block);
+    return;
   }
+  if (MI_HAS_ZERO_ON_FREE) {
+    _mi_hard_fill_set(block, page->block_size, 0);
+  }
+  mi_block_put_away(page, block);
 }
 
 void _mi_block_free_remote(mi_page_t* page, mi_block_t* block) {

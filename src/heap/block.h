@@ -44,6 +44,12 @@ mi_inline uint8_t* _mi_block_trailer(const mi_page_t* page, const void* block) {
   return (uint8_t*)(uintptr_t)block + page->block_size - MI_PADDING_SIZE;
 }
 
+// Whether the blocks of the page are neither the smallest, whose slack takes care, nor such that are looked at as they are cleared.
+mi_inline bool mi_block_is_small(const mi_page_t* page) {
+  const size_t least = MI_PADDING_SIZE + MI_PADDING_SHORT;
+  return page->block_size - least < MI_FILL_LOOK_MIN - least;
+}
+
 // A block is handed out that is not as it should be, or as most are; and one that is, but has more slack than most.
 mi_noinline void* _mi_block_prepare_odd(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool has_link);
 mi_noinline void* _mi_block_pad_long(mi_page_t* page, mi_block_t* block, size_t slack);
@@ -52,8 +58,8 @@ mi_noinline void* _mi_block_pad_long(mi_page_t* page, mi_block_t* block, size_t 
 mi_inline void* _mi_block_prepare_usual(mi_page_t* page, mi_block_t* block, size_t request, bool zero, bool has_link) {
   const size_t room = page->block_size - MI_PADDING_SIZE;
   const size_t slack = room - request;
-  if (!MI_HAS_ZERO_ON_FREE || !MI_HAS_PADDING || mi_unlikely(room < MI_PADDING_SHORT) ||
-      mi_unlikely(!_mi_hard_fill_is(block, page->block_size, 0, has_link))) {
+  if (!MI_HAS_ZERO_ON_FREE || !MI_HAS_PADDING || mi_unlikely(!mi_block_is_small(page)) ||
+      mi_unlikely(!_mi_hard_fill_is_short(block, page->block_size, 0, has_link))) {
     return _mi_block_prepare_odd(page, block, request, zero, has_link);
   }
   if (has_link) {
@@ -89,7 +95,7 @@ mi_inline void _mi_block_push_local(mi_page_t* page, mi_block_t* block) {
 
 // The whole of a free after the live bits have agreed: to a page of this thread where something is not as it mostly is, or
 // may be due; and to any other page.
-mi_noinline void _mi_block_free_odd(mi_page_t* page, mi_block_t* block);
+mi_noinline void _mi_block_free_unusual(mi_page_t* page, mi_block_t* block);
 mi_noinline void _mi_block_free_watched(mi_page_t* page, mi_block_t* block);
 void _mi_block_free_remote(mi_page_t* page, mi_block_t* block);
 
@@ -206,48 +212,50 @@ mi_inline void _mi_quarantine_put(mi_theap_t* theap, mi_page_t* page, mi_block_t
   }
 }
 
-// Whether the end of a block, which was live at `index` until now, and what lies before it are as they mostly are. If not
-// they may be right all the same. A trailer that is right needs no look at whether its block lives.
-mi_inline bool mi_block_is_plain(const mi_page_t* page, const uint8_t* block, uint64_t index) {
-  if (!_mi_hard_padding_is_right(_mi_block_trailer(page, block), page->block_size - MI_PADDING_SIZE, &page->canary_key)) {
-    return false;
-  }
+// Whether what lies before a block is as it mostly is: the zeroes of a free block, or a trailer, which needs no look at whether its
+// block lives. If not it may be right all the same.
+mi_inline bool mi_block_left_is_plain(const mi_page_t* page, const uint8_t* block) {
   if (!MI_HAS_LIVE_BITS || mi_unlikely(block == page->start)) {
     return true;
   }
   const uint64_t left = _mi_hard_padding_load(block - MI_PADDING_SIZE);
-  if (_mi_hard_padding_is_trailer(block - MI_PADDING_SIZE, left, page->block_size - MI_PADDING_SIZE, &page->canary_key)) {
-    return true;
+  if (MI_HAS_ZERO_ON_FREE && left == 0) {
+    const uint64_t left_index = _mi_page_live_index(page, block - page->block_size);
+    return mi_likely(!mi_live_has(mi_atomic_load_relaxed(mi_live_owner_word(page->live, left_index)), left_index));
   }
-  const uint64_t left_index = index - (page->block_size >> page->granule_shift);
-  return MI_HAS_ZERO_ON_FREE && left == 0 &&
-      !mi_live_has(mi_atomic_load_relaxed(mi_live_owner_word(page->live, left_index)) &
-                       ~mi_atomic_load_relaxed(mi_live_remote_word(page->live, left_index)),
-                   left_index);
+  return _mi_hard_padding_is_trailer(block - MI_PADDING_SIZE, left, page->block_size - MI_PADDING_SIZE, &page->canary_key);
 }
 
-// The whole of a free to a page of this thread, after the live bits at `index` have agreed. Like that of an allocation it
-// leaves what is not usual by tail calls.
-mi_inline void mi_block_free_local(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, uint64_t index) {
-  if (MI_HAS_FILL || MI_TRACKS || (MI_HAS_PADDING && mi_unlikely(!mi_block_is_plain(page, (const uint8_t*)block, index)))) {
-    _mi_block_free_odd(page, block);
+// The whole of a free to a page of this thread, after the live bits have agreed. Like that of an allocation it
+// leaves what is not usual by tail calls, and so saves no register: smallest and larger blocks, a long slack, or an end that is
+// not right.
+mi_inline void mi_block_free_local(mi_page_t* page, mi_block_t* block) {
+  if (MI_HAS_FILL || MI_TRACKS || ((MI_HAS_PADDING || MI_HAS_ZERO_ON_FREE) && mi_unlikely(!mi_block_is_small(page))) ||
+      (MI_HAS_PADDING && mi_unlikely(!_mi_hard_padding_is_right_and_short(_mi_block_trailer(page, block), &page->canary_key)))) {
+    _mi_block_free_unusual(page, block);
     return;
   }
+  // What is known of the page is loaded anew: registers are dearer.
+  mi_opaque(page);
+  if (MI_HAS_PADDING && !mi_block_left_is_plain(page, (const uint8_t*)block)) {
+    _mi_block_free_unusual(page, block);
+    return;
+  }
+  mi_opaque(page);
   if (MI_HAS_ZERO_ON_FREE) {
-    _mi_hard_fill_set(block, page->block_size, 0);
+    _mi_hard_fill_set_short(block, page->block_size, 0);
   }
   if (MI_HAS_QUARANTINE) {
-    _mi_quarantine_put(theap, page, block);
+    _mi_quarantine_put(page->theap, page, block);
   } else {
     _mi_block_push_local(page, block);
   }
 }
 
-mi_inline void _mi_block_free_local(mi_page_t* page, mi_block_t* block, uint64_t index) {
-  mi_theap_t* const theap = page->theap;
-  if (MI_HAS_QUARANTINE && mi_unlikely(theap->watched != 0)) {
+mi_inline void _mi_block_free_local(mi_page_t* page, mi_block_t* block) {
+  if (MI_HAS_QUARANTINE && mi_unlikely(page->theap->watched != 0)) {
     _mi_block_free_watched(page, block);
     return;
   }
-  mi_block_free_local(theap, page, block, index);
+  mi_block_free_local(page, block);
 }

@@ -32,9 +32,9 @@ enum {
   MI_RETRY_YIELDS = 16,
   // So often a page goes on with what was freed into it before others are looked at.
   MI_REFILLS_EACH_SEARCH = 16,
-  // A page is chosen for so many free blocks, or so large a share of what it holds. Where a block is looked at when it serves
-  // again, that is not put off.
-  MI_FREE_BLOCKS_ENOUGH = MI_BLOCKS_ARE_DRESSED ? 1 : 8,
+  // A page is chosen for so many free blocks, or so large a share of what it holds. For one where patterns are
+  // to show soon what is written to free blocks.
+  MI_FREE_BLOCKS_ENOUGH = MI_HAS_FILL ? 1 : 8,
   MI_FREE_SHARE_ENOUGH = 16,
   // Where so many have fewer, a new one is worth its memory, of which a few OS pages are touched: each search would take one of
   // them, for a block or two.
@@ -67,8 +67,8 @@ static bool mi_page_is_worth_it(const mi_page_t* page) {
 }
 
 bool _mi_theap_refill_first(mi_theap_t* theap, mi_page_t* page) {
-  // Where blocks wait in a quarantine lists serve seldom. Of a few blocks it would be known too well which one comes next.
-  if (MI_HAS_QUARANTINE || _mi_page_is_ready(page) || !_mi_page_has_freed(page) || (MI_HAS_RANDOM_PLACE && !mi_page_is_worth_it(page)) ||
+  // Of a few blocks it would be known too well which one comes next.
+  if (_mi_page_is_ready(page) || !_mi_page_has_freed(page) || (MI_HAS_RANDOM_PLACE && !mi_page_is_worth_it(page)) ||
       ++theap->slow_calls % MI_REFILLS_EACH_SEARCH == 0 ||
       !_mi_page_refill_freed(page)) {
     return false;
@@ -199,7 +199,8 @@ static mi_page_t* mi_theap_search(mi_theap_t* theap, unsigned bin) {
   if (extensible != NULL && (best == NULL || (_mi_page_in_use(best) == 0 && _mi_page_in_use(extensible) > 0))) {
     best = mi_page_extend(extensible) ? extensible : best;
   }
-  if (best == NULL && scarce_seen < MI_SCARCE_PAGES_MAX) {
+  // Where a block is looked at when it serves again that is not put off by a new page.
+  if (best == NULL && (MI_BLOCKS_ARE_DRESSED || scarce_seen < MI_SCARCE_PAGES_MAX)) {
     best = scarce;
   }
   if (best == NULL || !mi_page_make_ready(best)) {

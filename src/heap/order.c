@@ -54,6 +54,8 @@ uint32_t _mi_theap_choose(mi_theap_t* theap, uint32_t bound) {
   return _mi_hard_shuffle_below(mi_theap_order(theap), bound);
 }
 
+uint64_t _mi_theap_draw(mi_theap_t* theap) { return _mi_hard_shuffle_next(mi_theap_order(theap)); }
+
 // Chunks
 
 static bool mi_page_has_byte_chunks(const mi_page_t* page) { return page->block_size <= MI_CHUNK_BYTES; }

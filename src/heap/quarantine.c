@@ -60,7 +60,7 @@ static mi_quarantine_t* mi_quarantine_make(mi_theap_t* theap, const mi_page_t* p
 static void mi_quarantine_draw(mi_theap_t* theap, mi_quarantine_t* quarantine) {
   const uint64_t mask = (quarantine->half - 1) * UINT64_C(0x0101010101010101);
   for (size_t i = 0; i < MI_QUARANTINE_DRAWS; i += sizeof(uint64_t)) {
-    const uint64_t random = _mi_random_next(&theap->random) & mask;
+    const uint64_t random = _mi_theap_draw(theap) & mask;
     __builtin_memcpy(&quarantine->draws[i], &random, sizeof(random));
   }
   quarantine->drawn = MI_QUARANTINE_DRAWS;

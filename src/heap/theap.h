@@ -276,6 +276,9 @@ void _mi_theap_abandon(mi_theap_t* theap);
 // A number below `bound`, which is not zero, for a choice that is not to be foreseen.
 uint32_t _mi_theap_choose(mi_theap_t* theap, uint32_t bound);
 
+// The same, 64 bits of it.
+uint64_t _mi_theap_draw(mi_theap_t* theap);
+
 // Gives back the theaps of this thread whose heaps have ended.
 void _mi_thread_prune(void);
 

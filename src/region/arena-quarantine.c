@@ -32,6 +32,8 @@ static struct {
   mi_held_t list[MI_LARGE_HELD_MAX];  // the oldest first
 } mi_held;
 
+static mi_large_sparse_t mi_held_sparse;
+
 // Makes all of it inaccessible, or at least gives its memory back.
 static void mi_held_seal(mi_held_t* held) {
   const size_t start = held->index * MI_SLICE_SIZE;
@@ -94,15 +96,22 @@ static mi_held_t mi_held_take(size_t i) {
 // Whether a block is small enough to be cleared by hand rather than by giving its memory back, where freed memory is zeroed:
 // nothing else in its run was written. `end`: of the block in its run, 0: that is not known.
 static bool mi_held_may_wipe(const mi_held_t* held, size_t end) {
-  return MI_HAS_ZERO_ON_FREE && end > 0 && held->slices <= MI_LARGE_WIPED_SLICES_MAX && !held->arena->is_lent;
+  return MI_HAS_ZERO_ON_FREE && end > 0 && !held->arena->is_lent && _mi_hard_large_may_wipe(&mi_held_sparse, held->slices);
 }
 
-static void mi_held_wipe(mi_held_t* held, size_t from, size_t end) {
+// Zeroes what a block has written of a part of its run that is whole OS pages. Returns how many it had written to.
+static size_t mi_held_wipe(mi_held_t* held, size_t from, size_t end) {
   uint8_t* const run = held->arena->base + held->index * MI_SLICE_SIZE;
-  if (from < end) {
-    _mi_hard_fill_set(run + from, end - from, 0);
+  const size_t os_page = _mi_os_page_size();
+  size_t written = 0;
+  for (size_t at = from; at < end; at += os_page) {
+    if (!_mi_hard_fill_is(run + at, os_page, 0, false)) {
+      _mi_hard_fill_set(run + at, os_page, 0);
+      written++;
+    }
   }
   held->is_wiped = true;
+  return written;
 }
 
 static mi_cold void mi_wiped_report(const uint8_t* p, size_t size) {
@@ -153,11 +162,13 @@ void _mi_arena_hold(mi_arena_t* arena, size_t index, size_t slices, size_t first
     } else {
       if (may_wipe && _mi_guard_are_mappings()) {
         // Such a guard may keep what it hides, and show it again.
-        mi_held_wipe(&held, first, _mi_min(first_end, end));
+        (void)mi_held_wipe(&held, first, _mi_min(first_end, end));
       }
       const bool is_guarded = _mi_arena_guard(arena, index * MI_SLICE_SIZE + first, index * MI_SLICE_SIZE + first_end);
       if (may_wipe) {
-        mi_held_wipe(&held, is_guarded ? first_end : first, end);
+        const size_t from = is_guarded ? first_end : first;
+        const size_t pages = from < end ? (end - from) / _mi_os_page_size() : 0;
+        _mi_hard_large_wiped(&mi_held_sparse, slices, mi_held_wipe(&held, from, end), pages);
       }
     }
   }

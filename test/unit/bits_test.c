@@ -36,6 +36,21 @@ MI_TEST(words) {
   MI_CHECK(!_mi_is_power_of_two(0) && !_mi_is_power_of_two(SIZE_MAX));
 }
 
+MI_TEST(bits_in_bytes) {
+  uint64_t seed = 3;
+  for (int i = 0; i < 10000; i++) {
+    const uint64_t x = i < 64 ? UINT64_C(1) << i : i == 64 ? UINT64_MAX
+                                                           : mi_test_random(&seed) & mi_test_random(&seed);
+    const uint64_t bytes = _mi_bits_count_in_bytes(x);
+    uint32_t sum = 0;
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+      MI_CHECK_EQ((bytes >> shift) & 0xff, _mi_bits_popcount64((x >> shift) & 0xff));
+      sum += (uint32_t)(x >> shift) & 0xff;
+    }
+    MI_CHECK_EQ(_mi_bits_sum_bytes(x), sum);
+  }
+}
+
 MI_TEST(alignment) {
   for (unsigned shift = 0; shift < 40; shift++) {
     const size_t align = (size_t)1 << shift;

@@ -75,6 +75,9 @@ MI_TEST(extents) {
         const mi_extent_t extent = _mi_block_extent(page, p[i] + at);
         MI_REQUIRE(extent.start == (uintptr_t)p[i] && extent.size == usable && extent.live);
         MI_REQUIRE(_mi_bounds_room(p[i] + at) == usable - at);
+        // What is plain is inside; of blocks of classes it is all that is.
+        MI_REQUIRE(_mi_bounds_are_plain(p[i] + at, usable - at) == (MI_HAS_LIVE_BITS && !_mi_page_is_single(page)));
+        MI_REQUIRE(!_mi_bounds_are_plain(p[i] + at, usable - at + 1) && !_mi_bounds_are_plain(p[i] + at, SIZE_MAX));
       }
       MI_CHECK_EQ(_mi_bounds_room(p[i] + usable - 1), 1);
     }

@@ -220,6 +220,37 @@ MI_TEST(control) {
   MI_CHECK(mi_entropy_test_chi(&mi_figure_half, CELLS) > 4 * mi_test_chi_bound(CELLS));
 }
 
+// Which block a freed one takes the place of, in a quarantine: 5 bits, drawn in advance. Numbers that leave one bit out are seen.
+MI_TEST(quarantine_places) {
+  if (!MI_HAS_QUARANTINE) {
+    return;
+  }
+  enum { PLACES = 32,
+         SIZE = 40,
+         REFILLS = 400 };
+  MI_REQUIRE(_mi_process_init());
+  _mi_free(_mi_alloc(SIZE));
+  mi_quarantine_t* const quarantine = _mi_theap_own()->quarantines[_mi_bin_of_size(SIZE + MI_BLOCK_EXTRA)];
+  MI_REQUIRE(quarantine->half == PLACES);
+  uint32_t counts[PLACES] = {0};
+  uint32_t even[PLACES / 2] = {0};
+  for (int refill = 0; refill < REFILLS;) {
+    const uint32_t before = quarantine->drawn;
+    _mi_free(_mi_alloc(SIZE));
+    if (quarantine->drawn <= before) {
+      continue;
+    }
+    refill++;
+    for (size_t i = 0; i < MI_QUARANTINE_DRAWS; i++) {
+      MI_REQUIRE(quarantine->draws[i] < PLACES);
+      counts[quarantine->draws[i]]++;
+      even[quarantine->draws[i] & (PLACES / 2 - 2)]++;
+    }
+  }
+  MI_CHECK(mi_test_chi(counts, PLACES) < mi_test_chi_bound(PLACES));
+  MI_CHECK(mi_test_chi(even, PLACES / 2) > 4 * mi_test_chi_bound(PLACES / 2));
+}
+
 // Where a page is used up, which of three others with free blocks serves next: 1.6 bits.
 MI_TEST(next_page) {
   if (!mi_entropy_test_applies()) {

@@ -22,9 +22,18 @@ MI_TEST(every_size_and_place) {
       MI_CHECK(mi_test_all_bytes(p, size, value) && p[size] == 0x33 && p[-1] == 0x33);
       MI_CHECK(_mi_hard_fill_is(p, size, value, false) && _mi_hard_fill_is(p, size, value, true));
       MI_CHECK_EQ(_mi_hard_fill_find(p, size, value), size);
+      const bool is_short = size < MI_FILL_LOOK_MIN;
+      if (is_short) {
+        memset(p, 0x44, size);
+        _mi_hard_fill_set_short(p, size, value);
+        MI_CHECK(mi_test_all_bytes(p, size, value) && p[size] == 0x33 && p[-1] == 0x33);
+        MI_CHECK(_mi_hard_fill_is_short(p, size, value, false) && _mi_hard_fill_is_short(p, size, value, true));
+      }
       for (size_t at = 0; at < size; at++) {
         p[at] ^= 1;
         MI_CHECK(!_mi_hard_fill_is(p, size, value, false));
+        MI_CHECK(!is_short || !_mi_hard_fill_is_short(p, size, value, false));
+        MI_CHECK(!is_short || _mi_hard_fill_is_short(p, size, value, true) == (at < 8));
         // The first word alone may be a link.
         MI_CHECK_EQ(_mi_hard_fill_is(p, size, value, true), at < 8);
         MI_CHECK_EQ(_mi_hard_fill_find(p, size, value), at);
@@ -45,6 +54,7 @@ MI_TEST(large_and_partly_written) {
       memset(p, 0, size);
       p[at] = 1;
       p[size - 1 - at] = 2;
+      MI_CHECK_MSG(!_mi_hard_fill_is(p, size, 0, false), "byte %zu of %zu", at, size);
       _mi_hard_fill_set(p, size, 0);
       MI_CHECK_MSG(mi_test_all_bytes(p, size, 0) && p[size] == 0x33 && p[-1] == 0x33, "byte %zu of %zu", at, size);
     }

@@ -1,4 +1,4 @@
-// Owns: tests of heap/generic: retired pages, pages that others emptied, purging by whoever calls next, scarce memory.
+// Owns: tests of heap/generic: retired pages, pages that others emptied, purging by whoever calls next, pages with few free blocks, scarce memory.
 // May include: everything.
 // Called by: the test runner, under every variant.
 // Invariants: deadlines are short, and waited for.
@@ -202,6 +202,55 @@ MI_TEST(zeroed_blocks_are_zero) {
 
 // A request that the system has no memory for is tried again for as long as the option says, while another thread gives
 // some back.
+
+// Pages of which two blocks are free are left for later: a search for each second block would cost more than a new page. Where
+// freed blocks are looked at when they serve again that is not put off: there such pages serve before a new one is made.
+static void mi_generic_test_few(void* arg) {
+  (void)arg;
+  enum { SIZE = 900,
+         BLOCKS = 8000,
+         TAKEN = 150,
+         SEARCHES_MAX = TAKEN / 3 };
+  static void* held[BLOCKS];
+  _mi_option_set(mi_option_quarantine_blocks, 0);
+  _mi_option_set(mi_option_guarded_sample_rate, 0);
+  _mi_option_set(mi_option_page_full_retain, BLOCKS);
+  for (size_t i = 0; i < BLOCKS; i++) {
+    held[i] = _mi_alloc(SIZE);
+  }
+  // The last page is not used up.
+  const mi_page_t* page = _mi_page_map_find(held[BLOCKS - 1]);
+  for (uint32_t left = page->reserved - _mi_page_in_use(page); left > 0; left--) {
+    MI_REQUIRE(_mi_page_map_find(_mi_alloc(SIZE)) == page);
+  }
+  size_t freed = 0;
+  for (size_t i = 0; i < BLOCKS; i++) {
+    freed = _mi_page_map_find(held[i]) == page ? freed : 0;
+    page = _mi_page_map_find(held[i]);
+    if (freed++ < 2) {
+      _mi_free(held[i]);
+    }
+  }
+  const mi_theap_t* const theap = _mi_theap_own();
+  const size_t searches = theap->counts.searches;
+  const int64_t pages = mi_generic_test_pages();
+  for (size_t i = 0; i < TAKEN; i++) {
+    MI_REQUIRE(_mi_alloc(SIZE) != NULL);
+  }
+  const size_t more = theap->counts.searches - searches;
+  if (MI_HAS_QUARANTINE) {
+    MI_CHECK_EQ(mi_generic_test_pages(), pages);
+  } else {
+    MI_CHECK_MSG(more <= SEARCHES_MAX, "%zu searches", more);
+  }
+}
+
+MI_TEST(few_free_blocks_wait_for_more) {
+  if (!MI_HAS_FILL) {
+    MI_REQUIRE(_mi_process_init());
+    MI_CHECK_IN_CHILD(&mi_generic_test_few, NULL, 20000);
+  }
+}
 
 enum { SCARCE = 256 * 1024 * 1024 };
 

@@ -6,6 +6,8 @@
 
 #include "test/lib/test.h"
 
+enum { FULL = MI_LARGE_HELD_FULL_SLICES_MAX };
+
 static const struct {
   mi_large_held_t held;
   size_t slices;
@@ -17,9 +19,9 @@ static const struct {
     {{1, 513, 0}, 512, 0, true},
     {{MI_LARGE_HELD_MAX, 64, 0}, 1, 0, true},
     {{MI_LARGE_HELD_MAX - 1, 64, 0}, 1, 0, false},
-    {{1, 16, 16}, 16, 16, false},
-    {{2, 32, 32}, 16, 16, true},
-    {{2, 32, 32}, 16, 0, false},
+    {{1, FULL / 2, FULL / 2}, FULL / 2, FULL / 2, false},
+    {{2, FULL, FULL}, 16, 16, true},
+    {{2, FULL, FULL}, 16, 0, false},
     {{1, 100, 100}, 100, 100, true},
 };
 
@@ -31,7 +33,7 @@ MI_TEST(bounds) {
     MI_CHECK_MSG(is_full == mi_large_quarantine_test_bounds[i].is_full, "row %zu", i);
   }
   MI_CHECK(_mi_hard_large_may_hold(512, 0) && !_mi_hard_large_may_hold(513, 0));
-  MI_CHECK(_mi_hard_large_may_hold(16, 16) && !_mi_hard_large_may_hold(17, 17));
+  MI_CHECK(_mi_hard_large_may_hold(FULL / 2, FULL / 2) && !_mi_hard_large_may_hold(FULL / 2 + 1, FULL / 2 + 1));
 }
 
 MI_TEST(one_of_the_older_half_leaves) {
@@ -69,6 +71,31 @@ MI_TEST(budget) {
     MI_CHECK_MSG(_mi_hard_large_spend(&budget, mi_large_quarantine_test_spending[i].at_ms, mi_large_quarantine_test_spending[i].size) ==
                      mi_large_quarantine_test_spending[i].granted,
                  "row %zu", i);
+  }
+}
+
+static size_t mi_large_quarantine_test_turns(mi_large_sparse_t* sparse, size_t slices) {
+  size_t turns = 0;
+  while (!_mi_hard_large_may_wipe(sparse, slices)) {
+    turns++;
+  }
+  return turns;
+}
+
+// A size of which little is written is not zeroed by hand for a while, others are.
+MI_TEST(sparse_blocks_are_given_back) {
+  mi_large_sparse_t sparse = {{0}};
+  MI_CHECK(!_mi_hard_large_may_wipe(&sparse, MI_LARGE_WIPED_SLICES_MAX + 1));
+  for (size_t slices = 1; slices <= MI_LARGE_WIPED_SLICES_MAX; slices++) {
+    const size_t pages = slices * 16;
+    MI_CHECK_EQ(mi_large_quarantine_test_turns(&sparse, slices), 0);
+    _mi_hard_large_wiped(&sparse, slices, (pages + MI_LARGE_SPARSE_SHARE - 1) / MI_LARGE_SPARSE_SHARE, pages);
+    MI_CHECK_EQ(mi_large_quarantine_test_turns(&sparse, slices), 0);
+    _mi_hard_large_wiped(&sparse, slices, (pages - 1) / MI_LARGE_SPARSE_SHARE, pages);
+    const size_t other = slices > MI_LARGE_WIPED_SLICES_MAX / 2 ? slices / 4 : slices * 2;
+    MI_CHECK_EQ(mi_large_quarantine_test_turns(&sparse, other), 0);
+    MI_CHECK_EQ(mi_large_quarantine_test_turns(&sparse, slices), MI_LARGE_SPARSE_TURNS);
+    MI_CHECK_EQ(mi_large_quarantine_test_turns(&sparse, slices), 0);
   }
 }
 

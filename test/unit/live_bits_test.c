@@ -136,6 +136,21 @@ MI_TEST(neighbours_are_left_alone) {
   }
 }
 
+// Every number of live blocks there may be is counted, wherever they are.
+MI_TEST(live_blocks_are_counted) {
+  mi_live_bits_test_clear();
+  MI_CHECK_EQ(_mi_hard_live_count(mi_live_bits_test_words), 0);
+  // An odd step comes to each place once.
+  for (uint64_t i = 0, place = 0; i < MI_PAGE_GRANULES; i++, place = (place + 1001) % MI_PAGE_GRANULES) {
+    MI_CHECK(_mi_hard_live_set(mi_live_bits_test_words, place));
+    MI_CHECK_EQ(_mi_hard_live_count(mi_live_bits_test_words), i + 1);
+  }
+  for (uint64_t i = 0; i < MI_PAGE_GRANULES; i++) {
+    MI_CHECK(i % 3 == 0 ? _mi_hard_live_mark_remote(mi_live_bits_test_words, i) : _mi_hard_live_clear(mi_live_bits_test_words, i));
+    MI_CHECK_EQ(_mi_hard_live_count(mi_live_bits_test_words), MI_PAGE_GRANULES - i - 1);
+  }
+}
+
 // Two threads free the same block at once. The owner has looked at the remote word, the other thread at the owner's word,
 // and then both write: what both took for the first free is in two lists. It must not be handed out like that.
 MI_TEST(marked_block_is_not_handed_out) {

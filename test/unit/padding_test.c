@@ -48,6 +48,7 @@ MI_TEST(every_slack) {
         // The request may hold anything.
         memset(mi_padding_test_block, 0x99, ROOM - slack);
         MI_CHECK(_mi_hard_padding_is_right(mi_padding_test_trailer, ROOM, &mi_padding_test_keys[k]));
+        MI_CHECK_EQ(_mi_hard_padding_is_right_and_short(mi_padding_test_trailer, &mi_padding_test_keys[k]), slack <= MI_PADDING_SHORT);
         MI_CHECK(_mi_hard_padding_is_trailer(mi_padding_test_trailer, _mi_hard_padding_load(mi_padding_test_trailer), ROOM, &mi_padding_test_keys[k]));
         // In a block that has less room it is none.
         MI_CHECK(slack == 0 || !_mi_hard_padding_is_trailer(mi_padding_test_trailer, _mi_hard_padding_load(mi_padding_test_trailer), slack - 1, &mi_padding_test_keys[k]));
@@ -67,6 +68,7 @@ MI_TEST(every_byte_of_slack) {
       *(mi_padding_test_trailer - slack + bad) ^= 0x40;
       MI_CHECK_EQ(_mi_hard_padding_compare(mi_padding_test_trailer, slack), bad);
       MI_CHECK(!_mi_hard_padding_is_right(mi_padding_test_trailer, ROOM, mi_padding_test_key));
+      MI_CHECK(!_mi_hard_padding_is_right_and_short(mi_padding_test_trailer, mi_padding_test_key));
       // The smallest block has less room than a short slack may need.
       MI_CHECK(slack > 8 || !_mi_hard_padding_is_right(mi_padding_test_trailer, 8, mi_padding_test_key));
       MI_CHECK_EQ(_mi_hard_padding_compare_bytes(mi_padding_test_trailer - slack, slack), bad);

@@ -170,15 +170,22 @@ mi_inline size_t mi_copy_wide(size_t n) {
 
 // Of a fixed length
 
+static mi_noinline void* mi_copy_bytes_judged(void* to, const void* from, size_t n, const char* call) {
+  return mi_copy_may_write(call, to, n) && mi_copy_may_read(call, from, n) ? mi_copy_move(to, from, n) : to;
+}
+
+static mi_noinline void* mi_copy_fill_judged(void* to, int c, size_t n, const char* call) {
+  return mi_copy_may_write(call, to, n) ? mi_copy_set(to, c, n) : to;
+}
+
+// All exits of both are tail calls, so that no register is saved on the way that is usual.
 mi_inline void* mi_copy_bytes(const char* call, void* to, const void* from, size_t n) {
-  if (mi_unlikely(!mi_copy_may_write(call, to, n) || !mi_copy_may_read(call, from, n))) {
-    return to;
-  }
-  return mi_copy_move(to, from, n);
+  return !mi_copies_are_checked() || mi_likely(_mi_bounds_are_plain(to, n) && _mi_bounds_are_plain(from, n)) ? mi_copy_move(to, from, n)
+                                                                                                             : mi_copy_bytes_judged(to, from, n, call);
 }
 
 mi_inline void* mi_copy_fill(const char* call, void* to, int c, size_t n) {
-  return mi_likely(mi_copy_may_write(call, to, n)) ? mi_copy_set(to, c, n) : to;
+  return !mi_copies_are_checked() || mi_likely(_mi_bounds_are_plain(to, n)) ? mi_copy_set(to, c, n) : mi_copy_fill_judged(to, c, n, call);
 }
 
 static void* mi_copy_checked_memcpy(void* to, const void* from, size_t n) { return mi_copy_bytes("memcpy", to, from, n); }
