@@ -42,7 +42,7 @@ static bool mi_settings_read_is_proto(void) {
   return (proto[i] == 0 && text[i] == 0) || strcmp(text, "1") == 0;
 }
 
-static void mi_settings_read(void) {
+static mi_cold void mi_settings_read(void) {
   char path[MI_SEALED_PATH_MAX];
   const int found = _mi_prim_getenv("MIMALLOC_PROF_DUMP_AT_EXIT", path, sizeof(path));
   if (found == 2) {
@@ -60,7 +60,7 @@ static void mi_settings_read(void) {
   _mi_sealed_close();
 }
 
-void _mi_profile_load(void) {
+mi_cold void _mi_profile_load(void) {
   if (!_mi_settings.profile_loaded) {
     mi_settings_read();
   }
