@@ -141,7 +141,8 @@ int main(int argc, char** argv) {
   const bool has_arena = strcmp(kind, "metadata") != 0;
   MI_CHECK(count(false, true) >= 2);
   MI_CHECK(count(true, true) >= (strcmp(kind, "process") == 0 ? 3 : 1));
-  MI_CHECK(count(false, false) >= (strcmp(kind, "process") == 0 ? 6 : has_arena ? 4 : 2));
+  MI_CHECK(count(false, false) >= (strcmp(kind, "process") == 0 ? 6 : has_arena ? 4
+                                                                                : 2));
   MI_CHECK(block_before == has_arena && block_behind == has_arena);
   const size_t at_start = area_count;
   take_much();
