@@ -256,8 +256,7 @@ mi_cold void _mi_process_done(void) {
   }
   // The library is unloaded and the process goes on: what nobody uses would be lost for good.
   // Not so where it is the process's malloc: then it was there from the start and stays to the end.
-  const bool unloaded =
-      !_mi_prim_is_exiting() && _mi_arena_at(0) != NULL && !_mi_prim_c_library_asks(&mi_is_ours);
+  const bool unloaded = !_mi_prim_is_exiting() && !_mi_prim_c_library_asks(&mi_is_ours);
   const bool destroyed = (_mi_option_is_enabled(mi_option_destroy_on_exit) && _mi_heaps_destroy_all(false)) ||
       (unloaded && _mi_heaps_destroy_all(true));
   mi_atomic_store_relaxed(&mi_is_closed, destroyed);
