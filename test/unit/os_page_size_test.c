@@ -100,7 +100,7 @@ static void mi_page_size_test_reserve(void* arg) {
   uint8_t* const permanent = _mi_os_reserve_permanent(much, true);
   MI_CHECK(permanent == NULL || (!mi_page_size_test_readable(permanent - 1) && !mi_page_size_test_readable(permanent + much)));
   uint8_t* const piece = _mi_os_reserve_permanent(3 * page, true);
-  MI_REQUIRE(piece != NULL && _mi_is_aligned(piece, page));
+  MI_REQUIRE(piece != NULL);
   MI_CHECK(mi_page_size_test_readable(piece) && mi_page_size_test_readable(piece + 3 * page - 1));
 }
 
