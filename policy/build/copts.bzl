@@ -55,6 +55,8 @@ SHARED_LINKOPTS = [
     "-Wl,-z,relro",
     "-Wl,-z,nodelete",
     "-Wl,-z,noexecstack",
+    # What is named .bss.far lies behind all other .bss.
+    "-Wl,--sort-section=name",
     "-Wl,--as-needed",
     "-lpthread",
 ]

@@ -14,9 +14,7 @@
 
 // Bad pointers
 
-size_t _mi_thread_number(void) {
-  return (size_t)(_mi_tls.os_tid != 0 ? _mi_tls.os_tid : _mi_prim_os_thread_id());
-}
+size_t _mi_thread_number(void) { return (size_t)_mi_prim_os_thread_id_at_hand(); }
 
 static const char* mi_page_kind_of(const mi_page_t* page) {
   return _mi_page_is_zero_size(page) ? "zero-size block in a granule" : _mi_page_is_single(page) ? "large block"

@@ -38,7 +38,7 @@ typedef struct mi_slot_os_s {
   void* start;  // NULL: there is none
 } mi_slot_os_t;
 
-static struct {
+static mi_far struct {
   mi_lock_t lock;
   size_t held_count;
   size_t held_slices;

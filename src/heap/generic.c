@@ -376,7 +376,7 @@ static void* mi_theap_try_alloc(mi_theap_t* theap, const mi_request_t* request) 
 
 // What threads allocate that have no theap: they are being torn down, or there was no memory for one. The late theap
 // keeps no page from one call to the next, so frees of its blocks need no owner.
-static struct {
+static mi_far struct {
   mi_lock_t lock;
   mi_report_hold_t held;
   mi_theap_t theap;

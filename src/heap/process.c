@@ -83,7 +83,6 @@ static bool mi_fork_release(bool in_child) {
 static void mi_fork_parent(void) { (void)mi_fork_release(false); }
 
 static void mi_fork_child(void) {
-  _mi_tls.os_tid = _mi_prim_os_thread_id();
   if (mi_fork_release(true) || _mi_orphans_pending()) {
     mi_atomic_store_relaxed(&_mi_stats.threads.current, _mi_tls.own != NULL ? 1 : 0);
     _mi_orphans_begin(_mi_tls.own_tid, _mi_theap_next_tid());
@@ -99,7 +98,7 @@ static void mi_fork_child(void) {
 }
 
 // How many bits addresses may have: more than the system gives by itself is for memory that the program lends.
-static void mi_limit_address_bits(void) {
+static mi_cold void mi_limit_address_bits(void) {
   enum { MI_VABITS_MIN = 36,
          MI_VABITS_MAX = 57 };
   if (sizeof(void*) > 4 && _mi_option_get(mi_option_max_vabits) > 0) {
@@ -108,13 +107,13 @@ static void mi_limit_address_bits(void) {
 }
 
 // After the core is up, since the C library may allocate for it.
-static void mi_install_fork_hooks(void) {
+static mi_cold void mi_install_fork_hooks(void) {
   if (!mi_atomic_exchange_acq_rel(&mi_hooks_installed, true)) {
     (void)_mi_prim_fork_hooks(&mi_fork_prepare, &mi_fork_parent, &mi_fork_child);
   }
 }
 
-bool _mi_process_init(void) {
+mi_cold bool _mi_process_init(void) {
   // Acquire pairs with the release below: who sees the flag sees the core.
   if (mi_likely(mi_atomic_load_acquire(&mi_is_initialised))) {
     return true;
@@ -126,7 +125,6 @@ bool _mi_process_init(void) {
     (void)_mi_memory_events_start();
     _mi_guarded_draw_process();
     mi_limit_address_bits();
-    _mi_tls.os_tid = _mi_prim_os_thread_id();
     if (MI_HAS_ENCODED_LISTS || MI_HAS_RANDOM_ORDER || MI_HAS_RANDOM_PLACE || MI_HAS_RANDOM_LARGE || MI_HAS_LARGE_QUARANTINE ||
         MI_HAS_PADDING || MI_HAS_QUARANTINE || MI_HAS_ZERO_SIZE || MI_HAS_GUARDED) {
       // The system is asked for randomness now: later a sandbox may forbid it.
@@ -243,7 +241,7 @@ bool _mi_process_is_closed(void) { return mi_atomic_load_relaxed(&mi_is_closed);
 
 static bool mi_is_ours(const void* p) { return _mi_page_of_any(p) != NULL; }
 
-void _mi_process_done(void) {
+mi_cold void _mi_process_done(void) {
   static _Atomic(bool) done;
   if (mi_atomic_exchange_acq_rel(&done, true)) {
     return;
@@ -261,15 +259,14 @@ void _mi_process_done(void) {
   }
   // The library is unloaded and the process goes on: what nobody uses would be lost for good.
   // Not so where it is the process's malloc: then it was there from the start and stays to the end.
-  const bool unloaded =
-      !_mi_prim_is_exiting() && _mi_arena_at(0) != NULL && !_mi_prim_c_library_asks(&mi_is_ours);
+  const bool unloaded = !_mi_prim_is_exiting() && !_mi_prim_c_library_asks(&mi_is_ours);
   const bool destroyed = (_mi_option_is_enabled(mi_option_destroy_on_exit) && _mi_heaps_destroy_all(false)) ||
       (unloaded && _mi_heaps_destroy_all(true));
   mi_atomic_store_relaxed(&mi_is_closed, destroyed);
 }
 
 // What never changes is sealed by the system where it need never be released: in the process's malloc.
-static mi_sealed_mseal_t mi_process_wants_mseal(void) {
+static mi_cold mi_sealed_mseal_t mi_process_wants_mseal(void) {
   const long option = _mi_option_get(mi_option_mseal);
   if (option <= 0) {
     return MI_MSEAL_OFF;
@@ -280,13 +277,15 @@ static mi_sealed_mseal_t mi_process_wants_mseal(void) {
   if (_mi_option_is_enabled(mi_option_destroy_on_exit)) {
     return MI_MSEAL_DESTROY;
   }
-  return !_mi_prim_c_library_asks(&mi_is_ours) ? MI_MSEAL_UNLOADABLE : option > 1 ? MI_MSEAL_ALWAYS
-                                                                                  : MI_MSEAL_ON;
+  if (!_mi_prim_is_never_unloaded() && !_mi_prim_c_library_asks(&mi_is_ours)) {
+    return MI_MSEAL_UNLOADABLE;
+  }
+  return option > 1 ? MI_MSEAL_ALWAYS : MI_MSEAL_ON;
 }
 
 // Now, and when more comes to it only if option mseal says so: the process may go into a sandbox that punishes calls which it
 // does not know.
-static void mi_process_seal(bool is_ready) {
+static mi_cold void mi_process_seal(bool is_ready) {
   _mi_sealed_start(is_ready, mi_process_wants_mseal());
   if (_mi_sealed_mseal_is_on()) {
     _mi_os_seal_permanent();

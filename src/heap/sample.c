@@ -288,7 +288,7 @@ void _mi_sample_update_slow(mi_theap_t* theap) {
   }
 }
 
-void _mi_sample_changed(void) {
+mi_early void _mi_sample_changed(void) {
   // Release: who sees the number sees the settings.
   (void)mi_atomic_add_acq_rel(&_mi_sample_generation, 1);
   if (_mi_tls.own != NULL) {

@@ -285,7 +285,7 @@ static mi_theap_t* mi_stand_in_new(void) {
 // NULL: the heap is not bound to an arena.
 static mi_cold mi_theap_t* mi_heap_stand_in(mi_heap_t* heap) {
   // Of no heap: there is never memory.
-  static mi_theap_t none;
+  static mi_far mi_theap_t none;
   if (mi_atomic_load_relaxed(&heap->arena) == NULL) {
     return NULL;
   }

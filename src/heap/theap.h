@@ -163,7 +163,6 @@ struct mi_tls_s {
   _Atomic(mi_theap_t*) chosen;    // the program's choice of a default theap; NULL: `own`. Others take it back when its heap ends
   mi_theap_t* own;                // this thread's theap of the main heap, first of its chain
   uintptr_t own_tid;
-  uintptr_t os_tid;  // the system's number of the first thread, which a sandbox may forbid to ask for; else 0
   mi_thread_state_t state;
   bool in_threadpool;  // the program says so
 };

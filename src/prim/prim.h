@@ -15,15 +15,13 @@ typedef struct mi_prim_config_s {
   size_t page_size;            // a power of two: what all ranges are multiples of
   size_t alloc_granularity;    // what a reservation's start is a multiple of
   size_t huge_page_size;       // of a page that the system forms by itself where a range allows it; 0: it forms none
-  size_t physical_memory;      // of the machine; 0: unknown
   size_t address_space_limit;  // what this process may map; SIZE_MAX: as much as there are addresses
   unsigned address_bits;       // a reservation's addresses have no bit set from here up
   bool has_overcommit;         // committed memory is charged when it is touched; else when it is committed
   bool has_partial_release;    // a part of a reservation can be released
   bool thp_always;             // huge pages are formed without being asked for
-  bool has_light_guards;       // _mi_prim_guard makes guards that are no mappings of their own
-  size_t max_mappings;         // how many mappings this process may have; 0: nobody counts
-  size_t numa_nodes;           // of memory, at least 1; they are numbered from 0
+  bool has_light_guards;       // _mi_prim_guard makes guards that are no mappings of their own; see _mi_prim_try_guards
+  size_t max_mappings;         // how many mappings this process may have; 0: nobody counts; likewise
 } mi_prim_config_t;
 
 typedef struct mi_prim_process_info_s {
@@ -34,9 +32,14 @@ typedef struct mi_prim_process_info_s {
   size_t page_faults;  // those that had to wait for a device
 } mi_prim_process_info_t;
 
-// _mi_prim_init fills the configuration. Call it before any other function for memory, and once: a later call reads the
-// system's files again, which a sandbox may have forbidden meanwhile. What cannot be found out gets the careful value.
+// _mi_prim_init fills the configuration but for the guards. Call it before any other function for memory, and once: a later
+// call reads the system's files again, which a sandbox may have forbidden meanwhile. What cannot be found out gets the
+// careful value.
 void _mi_prim_init(mi_prim_config_t* config);
+
+// _mi_prim_try_guards fills in what the configuration says of guards, by a trial on `page`: an OS page of a reservation that is
+// inaccessible and stays so. NULL: a page is made for it. To be called once, with the same care.
+void _mi_prim_try_guards(mi_prim_config_t* config, void* page);
 
 // Memory
 
@@ -116,6 +119,9 @@ int _mi_prim_huge_page_advice(void* addr, size_t size, bool allow);
 // be purged, and guarded or protected only whole. Takes as long as zeroing them does. ENOMEM: there are not so many;
 // EINVAL, ENOTSUP: the system has none of that size. *addr is unchanged by an error.
 int _mi_prim_reserve_huge(void* wish, size_t size, size_t huge_size, int numa_node, void** addr);
+
+// _mi_prim_numa_nodes is how many nodes of memory the machine has, at least 1: the highest number and one. Takes a system call.
+size_t _mi_prim_numa_nodes(void);
 
 // _mi_prim_numa_node is the node that the calling thread runs on now; 0 where there is one only. Takes a system call.
 int _mi_prim_numa_node(void);
@@ -312,8 +318,13 @@ void _mi_prim_thread_on_exit_set(void* arg);
 // any more. One that has started already in another thread goes on.
 void _mi_prim_thread_on_exit_done(void);
 
+// _mi_prim_is_never_unloaded tells whether this copy is part of a library that says of itself that it stays to the end of the
+// process, once it is loaded.
+bool _mi_prim_is_never_unloaded(void);
+
 // _mi_prim_exit_watch makes _mi_prim_is_exiting able to tell the end of the process from the library being unloaded while
-// the process goes on. To be called once, when the library is loaded; takes an OS page for good.
+// the process goes on. To be called once, when the library is loaded; takes an OS page for good, but not where
+// the library is never unloaded.
 void _mi_prim_exit_watch(size_t page_size);
 
 // _mi_prim_is_exiting tells whether the process is ending. Without a watch it says so always, which is the safe answer.

@@ -25,7 +25,7 @@ static struct {
 static mi_thread_local uint32_t mi_events_muted;
 static mi_thread_local bool mi_events_telling;
 
-bool _mi_memory_events_start(void) {
+mi_cold bool _mi_memory_events_start(void) {
   if (!mi_atomic_load_relaxed(&mi_events_are_decided)) {
     mi_atomic_store_relaxed(&_mi_memory_events_flag, _mi_option_is_enabled(mi_option_memory_events));
   }

@@ -43,7 +43,7 @@ static bool mi_settings_read_is_proto(void) {
 }
 
 // The name of a file; empty: the variable is not set, or too long.
-static void mi_settings_read_path(const char* name, char path[MI_SEALED_PATH_MAX]) {
+static mi_cold void mi_settings_read_path(const char* name, char path[MI_SEALED_PATH_MAX]) {
   const int found = _mi_prim_getenv(name, path, MI_SEALED_PATH_MAX);
   if (found == 2) {
     _mi_log_config_warning("environment variable %s is longer than %d bytes, and ignored\n", name, MI_SEALED_PATH_MAX - 1);
@@ -53,7 +53,7 @@ static void mi_settings_read_path(const char* name, char path[MI_SEALED_PATH_MAX
   }
 }
 
-static void mi_settings_read(void) {
+static mi_cold void mi_settings_read(void) {
   char path[MI_SEALED_PATH_MAX];
   char base[MI_SEALED_PATH_MAX];
   mi_settings_read_path("MIMALLOC_PROF_DUMP_AT_EXIT", path);
@@ -71,7 +71,7 @@ static void mi_settings_read(void) {
   _mi_sealed_close();
 }
 
-void _mi_profile_load(void) {
+mi_cold void _mi_profile_load(void) {
   if (!_mi_settings.profile_loaded) {
     mi_settings_read();
   }

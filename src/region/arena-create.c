@@ -133,8 +133,12 @@ mi_arena_t* _mi_arena_create(const mi_arena_plan_t* plan) {
   const size_t page_size = _mi_os_page_size();
   const size_t header_size = mi_arena_header_size(plan->slice_count);
   const size_t size = _mi_arena_meta_size(plan->slice_count);
-  mi_os_block_t meta_os;
-  mi_arena_t* const arena = mi_arena_reserve_somewhere(size, page_size, page_size, !plan->commit_lazily, plan->counts_touched, &meta_os);
+  mi_os_block_t meta_os = {NULL, 0, 0};
+  // That of the first arena lies with the other metadata of the start, where it is not to lie at random.
+  const bool is_permanent = !MI_HAS_RANDOM_PLACE && plan->counts_touched && _mi_arenas_count() == 0;
+  mi_arena_t* const arena = is_permanent
+      ? _mi_os_reserve_permanent(size, true)
+      : mi_arena_reserve_somewhere(size, page_size, page_size, !plan->commit_lazily, plan->counts_touched, &meta_os);
   if (arena == NULL) {
     return NULL;
   }

@@ -181,12 +181,16 @@ size_t _mi_arenas_reserve_huge(size_t count, size_t nodes, int64_t timeout_ms) {
 
 // At the start
 
-void _mi_arenas_start(void) {
+mi_cold void _mi_arenas_start(void) {
   static _Atomic(bool) has_pages;
   static _Atomic(bool) has_memory;
   // Milliseconds: a process is not to hang at its start.
   enum { MI_START_TIMEOUT_EACH = 500 };
   const long pages = _mi_option_get_clamp(mi_option_reserve_huge_os_pages, 0, 128 * 1024L);
+  if (_mi_option_is_enabled(mi_option_arena_is_numa_local)) {
+    // Later a sandbox may forbid to ask.
+    (void)_mi_os_numa_count();
+  }
   if (pages > 0 && !mi_atomic_exchange_acq_rel(&has_pages, true)) {
     const long node = _mi_option_get(mi_option_reserve_huge_os_pages_at);
     const int64_t timeout_ms = (int64_t)pages * MI_START_TIMEOUT_EACH;

@@ -60,7 +60,9 @@ void _mi_arena_advise_huge_pages(mi_arena_t* arena) {
     return;
   }
   // Of metadata a program touches a little here and there.
-  _mi_prim_huge_page_advice(arena->meta_os.base, arena->meta_os.size, false);
+  if (arena->meta_os.size > 0) {
+    (void)_mi_prim_huge_page_advice(arena->meta_os.base, arena->meta_os.size, false);
+  }
   const size_t size = arena->slice_count * MI_SLICE_SIZE;
   if (arena->is_lent || arena->os_page_size != 0) {
     return;

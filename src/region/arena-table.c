@@ -36,7 +36,7 @@ mi_random_t* _mi_arenas_random(void) { return &mi_arenas.random; }
 
 bool _mi_arenas_have_room(void) { return mi_atomic_load_relaxed(&mi_arenas.count) < MI_ARENA_MAX; }
 
-mi_arena_t* _mi_arena_at(size_t i) {
+mi_early mi_arena_t* _mi_arena_at(size_t i) {
   return i < mi_atomic_load_acquire(&mi_arenas.count) ? mi_atomic_load_relaxed(&mi_arenas.table[i]) : NULL;
 }
 
@@ -59,7 +59,9 @@ mi_arena_id_t _mi_arena_id(const mi_arena_t* arena) { return (mi_arena_id_t)(are
 
 // Never the memory of blocks: programs change its protection, for guards of their own.
 static void mi_arena_seal(const mi_arena_t* arena) {
-  if (!arena->commit_lazily) {
+  if (arena->meta_os.size == 0) {
+    // It is permanent, and sealed as such.
+  } else if (!arena->commit_lazily) {
     _mi_os_seal(arena->meta_os.base, arena->meta_os.size);
   } else {
     // What is committed bit by bit changes its protection.
@@ -91,6 +93,12 @@ void _mi_arenas_publish(mi_arena_t* arena) {
 
 void _mi_arenas_seal(void) {
   mi_arena_t* arena;
+  if (MI_HAS_RANDOM_PLACE) {
+    // Only what is there can be sealed.
+    _mi_arenas_lock();
+    (void)(_mi_arenas_count() > 0 || _mi_arena_add(1, -1));
+    _mi_arenas_unlock();
+  }
   for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
     mi_arena_seal(arena);
   }

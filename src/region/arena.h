@@ -20,7 +20,7 @@ struct mi_arena_s {
   uint8_t* base;
   size_t slice_count;
   mi_os_block_t os;             // the slices with their guards
-  mi_os_block_t meta_os;        // this structure, the bitmaps and the groups, with their guards
+  mi_os_block_t meta_os;        // this structure, the bitmaps and the groups, with their guards; of size 0: permanent memory
   uint8_t* groups;              // per group: MI_PAGE_META_SIZE a slice, then live bits, origins and stock a slice
   size_t number;                // in the table
   bool commit_lazily;           // slices and groups are committed when first claimed
@@ -136,7 +136,7 @@ extern _Atomic(bool) _mi_arena_purge_is_news;
 // Purges what is due at `now`, or everything pending when forced. Skipped when another thread is at it, unless forced.
 void _mi_arenas_purge(int64_t now, bool force);
 
-// Has the system fix the metadata of the arenas that are there. At the start of the process, and only where arenas are never
+// Has the system fix the metadata of the arenas that are there; if none is, and its metadata would lie at random, makes one. At the start of the process, and only where arenas are never
 // destroyed.
 mi_cold void _mi_arenas_seal(void);
 

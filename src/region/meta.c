@@ -90,7 +90,8 @@ void* _mi_meta_zalloc(size_t size) {
   }
   mi_meta.free[class] = object->next;
   _mi_lock_release(&mi_meta.lock);
-  memset(object, 0, class_size);
+  // No more than is asked for: behind that, a larger object's memory may never have been touched.
+  memset(object, 0, size);
   return object;
 }
 

@@ -7,7 +7,7 @@
 
 #include "src/base/compiler.h"
 
-// A zeroed object of at most MI_META_SIZE_MAX bytes; NULL when the system has no memory. Thread-safe.
+// An object of at most MI_META_SIZE_MAX bytes, which are zero; NULL when the system has no memory. Thread-safe.
 void* _mi_meta_zalloc(size_t size);
 
 // Gives an object back; `size` is what it was made with. Thread-safe.

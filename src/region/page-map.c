@@ -20,7 +20,7 @@ enum {
 
 _Static_assert(MI_INTPTR_SIZE == 4 || (int)MI_PAGE_MAP_ROOT_SHIFT == 32, "an index is what a shift of the lower half leaves");
 
-bool _mi_page_map_init(unsigned address_bits, uintptr_t none) {
+mi_cold bool _mi_page_map_init(unsigned address_bits, uintptr_t none) {
   const size_t count = (size_t)1 << (address_bits - MI_PAGE_MAP_ROOT_SHIFT);
   const size_t page_size = _mi_os_page_size();
   const size_t size = _mi_align_up(sizeof(mi_page_map_tables_t) + count * sizeof(uintptr_t), page_size);

@@ -9,9 +9,16 @@
 #include "src/sys/stats.h"
 
 size_t _mi_os_numa_count(void) {
+  static _Atomic(size_t) nodes;
   const long wanted = _mi_option_get(mi_option_use_numa_nodes);
-  _mi_os_init();
-  return wanted > 0 ? (size_t)wanted : _mi_max(_mi_os_config.numa_nodes, 1);
+  if (wanted > 0) {
+    return (size_t)wanted;
+  }
+  // Relaxed: two threads that ask at once get the same answer.
+  if (mi_atomic_load_relaxed(&nodes) == 0) {
+    mi_atomic_store_relaxed(&nodes, _mi_prim_numa_nodes());
+  }
+  return mi_atomic_load_relaxed(&nodes);
 }
 
 int _mi_os_numa_node(void) {

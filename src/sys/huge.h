@@ -9,7 +9,8 @@
 #define MI_HUGE_PAGE_SIZE ((size_t)1 << 30)
 #define MI_LARGE_OS_PAGE_SIZE ((size_t)1 << 21)
 
-// How many nodes of memory there are to choose from: option use_numa_nodes, else as many as the machine has.
+// How many nodes of memory there are to choose from: option use_numa_nodes, else as many as the machine has, which the first
+// call asks for.
 size_t _mi_os_numa_count(void);
 
 // The number of the node that the calling thread runs on, below that. No system call where there is one only.

@@ -55,7 +55,7 @@ void _mi_lock_acquire_slow(mi_lock_t* lock) {
   mi_atomic_store_relaxed(&lock->owner, _mi_lock_self());
 }
 
-bool _mi_lock_acquire_bounded(mi_lock_t* lock) {
+mi_cold bool _mi_lock_acquire_bounded(mi_lock_t* lock) {
   if (_mi_lock_try_acquire(lock) || mi_lock_nest(lock)) {
     return true;
   }

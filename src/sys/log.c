@@ -33,7 +33,7 @@ static void mi_call_output(mi_output_fun* out, void* arg, const char* text) {
 
 // What was written while no function was registered, for the first one that is: the messages of the start, which come before
 // a program can register any. Each is a word with its length, which is stored last, and its text with the zero.
-static struct {
+static mi_far struct {
   _Atomic(bool) closed;
   _Atomic(uint32_t) used;
   _Atomic(uint32_t) words[MI_LOG_KEPT_SIZE / sizeof(uint32_t)];

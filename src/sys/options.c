@@ -119,7 +119,7 @@ static bool mi_same_word(const char* a, const char* b) {
 }
 
 // Copies the word that begins at `names`, cut at the size, and returns where the next one begins; NULL behind the last.
-static const char* mi_next_name(const char* names, char* name, size_t size) {
+static mi_cold const char* mi_next_name(const char* names, char* name, size_t size) {
   if (*names == 0) {
     return NULL;
   }
@@ -261,7 +261,7 @@ typedef struct mi_env_entry_s {
   bool is_cut;  // the text did not fit
 } mi_env_entry_t;
 
-static bool mi_env_look_up(const char* option_name, bool is_old, mi_env_entry_t* entry) {
+static mi_cold bool mi_env_look_up(const char* option_name, bool is_old, mi_env_entry_t* entry) {
   size_t n = sizeof(mi_env_prefix) - 1;
   memcpy(entry->name, mi_env_prefix, n);
   for (const char* c = option_name; *c != 0 && n < MI_ENV_NAME_SIZE - 1; c++) {
@@ -275,7 +275,7 @@ static bool mi_env_look_up(const char* option_name, bool is_old, mi_env_entry_t*
 }
 
 // Under the option's name, or else the first of its old ones that is set.
-static bool mi_env_read(const mi_option_row_t* row, mi_env_entry_t* entry) {
+static mi_cold bool mi_env_read(const mi_option_row_t* row, mi_env_entry_t* entry) {
   if (mi_env_look_up(row->name, false, entry)) {
     return true;
   }
@@ -293,7 +293,7 @@ static bool mi_env_parse(const mi_env_entry_t* entry, mi_option_kind_t kind, lon
   return (!entry->is_cut || kind == MI_OPTION_PATH) && _mi_option_parse(entry->text, kind, value);
 }
 
-static void mi_env_set_option(mi_option_t option) {
+static mi_cold void mi_env_set_option(mi_option_t option) {
   mi_env_entry_t entry;
   long value;
   if (mi_env_read(&mi_option_rows[option], &entry) && mi_env_parse(&entry, mi_option_rows[option].kind, &value)) {
@@ -309,7 +309,7 @@ static void mi_env_clean(char* text) {
 }
 
 // At most one warning for a variable: of what is worst.
-static void mi_env_warn_of_option(mi_option_t option) {
+static mi_cold void mi_env_warn_of_option(mi_option_t option) {
   mi_env_entry_t entry;
   long value;
   const mi_option_row_t* const row = &mi_option_rows[option];
@@ -339,7 +339,7 @@ static bool mi_env_is_known(const char* option_name) {
   return _mi_option_find(option_name, &option);
 }
 
-static void mi_env_warn_of_unknown(void) {
+static mi_cold void mi_env_warn_of_unknown(void) {
   const size_t prefix = sizeof(mi_env_prefix) - 1;
   char name[MI_ENV_NAME_SIZE];
   for (size_t i = 0; _mi_prim_env_name(i, name, sizeof(name)) == 1; i++) {
@@ -354,7 +354,7 @@ static void mi_env_warn_of_unknown(void) {
   }
 }
 
-void _mi_options_load(void) {
+mi_cold void _mi_options_load(void) {
   static _Atomic(bool) mi_options_loaded;
   char text[MI_ENV_TEXT_SIZE];
   // Relaxed: who comes while another reads goes on with what there is, as a caller before the environment does.

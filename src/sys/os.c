@@ -13,10 +13,58 @@
 
 static mi_lock_t mi_os_init_lock;
 
-void _mi_os_init_once(void) {
+// Where addresses, and memory that is not touched, cost nothing: one mapping between guards for the first permanent reservations,
+// so that most processes have no other, and all of it is sealed at the start, before there is anything in most of it.
+enum {
+  MI_OS_POOL_SIZE = 64 * 1024 * 1024,
+  // Alignment that is not had by chance, and takes two calls more to get by what is cut off.
+  MI_OS_ALIGN_FAR = 1024 * 1024,
+};
+
+static struct {
+  mi_os_block_t os;
+  _Atomic(size_t) used;      // with the first guard; 0: there is no pool
+  _Atomic(uintptr_t) below;  // what is reserved with a large alignment goes in front of this address, if there is room
+} mi_os_pool;
+
+// The configuration is complete but for the guards. The first guard is where they are tried.
+static mi_cold void mi_os_pool_make(void) {
+  void* base = NULL;
+  const size_t page_size = _mi_os_config.page_size;
+  const bool is_free = MI_INTPTR_SIZE == 8 && _mi_os_config.has_overcommit && _mi_os_config.address_space_limit == SIZE_MAX;
+  if (is_free && _mi_prim_reserve(MI_OS_POOL_SIZE, false, &base) == 0) {
+    mi_os_pool.os = (mi_os_block_t){base, MI_OS_POOL_SIZE, 0};
+    mi_atomic_store_relaxed(&mi_os_pool.below, (uintptr_t)base);
+    _mi_counter_add(&_mi_stats.mmap_calls, 1);
+    _mi_stat_increase(&_mi_stats.reserved, MI_OS_POOL_SIZE);
+    if (_mi_os_config.thp_always) {
+      // Little of it is touched, here and there.
+      (void)_mi_prim_huge_page_advice(base, MI_OS_POOL_SIZE, false);
+    }
+    if (_mi_prim_commit((uint8_t*)base + page_size, MI_OS_POOL_SIZE - 2 * page_size) == 0) {
+      mi_atomic_store_relaxed(&mi_os_pool.used, page_size);
+    }
+  }
+  _mi_prim_try_guards(&_mi_os_config, base);
+}
+
+// The next part of the pool; NULL: there is no room. It is charged when it is touched, so it does not count as committed.
+static mi_cold void* mi_os_pool_take(size_t size) {
+  const size_t end = mi_os_pool.os.size - _mi_os_page_size();
+  size_t used = mi_atomic_load_relaxed(&mi_os_pool.used);
+  do {
+    if (used == 0 || size > end - used) {
+      return NULL;
+    }
+  } while (!mi_atomic_cas_weak_acq_rel(&mi_os_pool.used, &used, used + size));
+  return (uint8_t*)mi_os_pool.os.base + used;
+}
+
+mi_cold void _mi_os_init_once(void) {
   _mi_lock_acquire(&mi_os_init_lock);
   if (!mi_atomic_load_relaxed(&_mi_fixed.os_ready)) {
     _mi_prim_init(&_mi_os_config);
+    mi_os_pool_make();
     _mi_stats_elapsed_ms();
     // Release: pairs with the acquire in _mi_os_init.
     mi_atomic_store_release(&_mi_fixed.os_ready, true);
@@ -131,6 +179,16 @@ void* _mi_os_reserve_aligned(size_t size, size_t align, size_t guard, bool commi
   return _mi_os_reserve_at(0, size, align, guard, commit, os);
 }
 
+// Where there is likely to be room for a reservation that the system would not align: in front of the last such, as the system
+// places what has no wish below what is there. 0: nowhere.
+static uintptr_t mi_os_place_below(size_t size, size_t align, size_t guard) {
+  const uintptr_t below = mi_atomic_load_relaxed(&mi_os_pool.below);
+  if (align < MI_OS_ALIGN_FAR || below <= size + 2 * guard + align) {
+    return 0;
+  }
+  return _mi_align_down(below - guard - size, align);
+}
+
 static void* mi_os_reserve_any(uintptr_t wish, size_t size, size_t align, size_t guard, bool commit, mi_os_block_t* os) {
   const size_t page_size = _mi_os_page_size();
   mi_assert_internal(_mi_is_power_of_two(align));
@@ -140,7 +198,12 @@ static void* mi_os_reserve_any(uintptr_t wish, size_t size, size_t align, size_t
     return NULL;
   }
   mi_assert_internal(wish % align == 0);
-  uint8_t* p = wish == 0 ? NULL : mi_os_reserve_wished(wish, size, guard, commit, os);
+  const uintptr_t below = wish == 0 ? mi_os_place_below(size, align, guard) : 0;
+  uint8_t* p = wish + below == 0 ? NULL : mi_os_reserve_wished(wish + below, size, guard, commit, os);
+  if (below != 0) {
+    // Relaxed: it is a guess, for the system to judge. One that was wrong is the last.
+    mi_atomic_store_relaxed(&mi_os_pool.below, p != NULL ? below - guard : 0);
+  }
   if (p == NULL) {
     p = guard > 0 ? mi_os_reserve_guarded(size, align, guard, commit, os)
                   : mi_os_reserve_trimmed(size, align, 0, commit, os);
@@ -224,7 +287,7 @@ void* _mi_os_grow(mi_os_block_t* os, size_t new_size, bool may_move) {
 
 // Parts of reservations
 
-bool _mi_os_commit(void* p, size_t size) {
+mi_early bool _mi_os_commit(void* p, size_t size) {
   _mi_counter_add(&_mi_stats.commit_calls, 1);
   if (_mi_prim_commit(p, size) != 0) {
     return false;
@@ -265,9 +328,9 @@ bool _mi_os_purge(void* p, size_t size, bool* is_zero) {
   return true;
 }
 
-bool _mi_os_protect(void* p, size_t size, bool readable) { return _mi_prim_protect(p, size, readable) == 0; }
+mi_early bool _mi_os_protect(void* p, size_t size, bool readable) { return _mi_prim_protect(p, size, readable) == 0; }
 
-bool _mi_os_unprotect(void* p, size_t size) { return _mi_prim_unprotect(p, size) == 0; }
+mi_early bool _mi_os_unprotect(void* p, size_t size) { return _mi_prim_unprotect(p, size) == 0; }
 
 // Permanent reservations. Those beyond the table stay mapped when the library is unloaded.
 enum { MI_OS_PERMANENT_MAX = 256 };
@@ -282,7 +345,7 @@ typedef struct mi_os_permanent_s {
 static mi_os_permanent_t mi_os_permanent[MI_OS_PERMANENT_MAX];
 static _Atomic(size_t) mi_os_permanent_count;
 
-static void mi_os_seal_whole(const mi_os_permanent_t* permanent) {
+static mi_cold void mi_os_seal_whole(const mi_os_permanent_t* permanent) {
   // What is committed bit by bit cannot be sealed as a whole.
   if (permanent->is_open) {
     _mi_os_seal(permanent->os.base, permanent->os.size);
@@ -291,18 +354,26 @@ static void mi_os_seal_whole(const mi_os_permanent_t* permanent) {
   }
 }
 
-void* _mi_os_reserve_permanent(size_t size, bool commit) {
+static mi_cold void mi_os_permanent_reserve(mi_os_permanent_t* permanent) {
   const size_t page_size = _mi_os_page_size();
-  mi_os_permanent_t permanent = {.size = size, .is_open = commit};
   // Where memory is charged when it is touched, little of this will be: it does not count.
-  permanent.start = commit && _mi_os_config.has_overcommit
-      ? _mi_os_reserve_touched(0, size, page_size, page_size, &permanent.os)
-      : _mi_os_reserve_aligned(size, page_size, page_size, commit, &permanent.os);
+  permanent->start = permanent->is_open && _mi_os_config.has_overcommit
+      ? _mi_os_reserve_touched(0, permanent->size, page_size, page_size, &permanent->os)
+      : _mi_os_reserve_aligned(permanent->size, page_size, page_size, permanent->is_open, &permanent->os);
+  if (permanent->start != NULL && _mi_os_config.thp_always) {
+    // Little of it is touched, here and there.
+    (void)_mi_prim_huge_page_advice(permanent->os.base, permanent->os.size, false);
+  }
+}
+
+mi_cold void* _mi_os_reserve_permanent(size_t size, bool commit) {
+  void* const p = commit ? mi_os_pool_take(size) : NULL;
+  if (p != NULL) {
+    return p;
+  }
+  mi_os_permanent_t permanent = {.size = size, .is_open = commit};
+  mi_os_permanent_reserve(&permanent);
   if (permanent.start != NULL) {
-    if (_mi_os_config.thp_always) {
-      // Little of it is touched, here and there.
-      (void)_mi_prim_huge_page_advice(permanent.os.base, permanent.os.size, false);
-    }
     if (_mi_sealed_mseal_state() == MI_MSEAL_ALWAYS) {
       mi_os_seal_whole(&permanent);
     }
@@ -314,7 +385,7 @@ void* _mi_os_reserve_permanent(size_t size, bool commit) {
   return permanent.start;
 }
 
-void _mi_os_seal(void* p, size_t size) {
+mi_cold void _mi_os_seal(void* p, size_t size) {
   // A refusal costs a defence and nothing else.
   (void)_mi_prim_seal(p, size);
 }
@@ -330,7 +401,10 @@ void _mi_os_seal_guards(const mi_os_block_t* os, const void* start, size_t size)
   }
 }
 
-void _mi_os_seal_permanent(void) {
+mi_cold void _mi_os_seal_permanent(void) {
+  if (mi_os_pool.os.size > 0) {
+    _mi_os_seal(mi_os_pool.os.base, mi_os_pool.os.size);
+  }
   const size_t count = _mi_min(mi_atomic_load_relaxed(&mi_os_permanent_count), MI_OS_PERMANENT_MAX);
   for (size_t i = 0; i < count; i++) {
     mi_os_seal_whole(&mi_os_permanent[i]);
@@ -342,4 +416,6 @@ void _mi_os_release_permanent(void) {
   for (size_t i = 0; i < count; i++) {
     _mi_os_release(&mi_os_permanent[i].os);
   }
+  mi_atomic_store_relaxed(&mi_os_pool.used, 0);
+  _mi_os_release(&mi_os_pool.os);
 }

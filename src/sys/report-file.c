@@ -33,7 +33,7 @@ static const char* mi_report_file_reason(int err) {
   }
 }
 
-void _mi_report_file_open(void) {
+mi_cold void _mi_report_file_open(void) {
   char path[MI_REPORT_FILE_PATH];
   const int found = _mi_prim_getenv("MIMALLOC_GUARDED_LOG", path, sizeof(path));
   if (_mi_fixed.has_report_file || found <= 0 || path[0] == 0) {

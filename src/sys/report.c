@@ -195,7 +195,7 @@ static void mi_report_rest(const mi_report_case_t* what, bool thorough, mi_repor
 }
 
 // Reports of many processes in one file do not mix where each is one write. Under the report's lock.
-static char mi_report_text[16 * MI_KIB];
+static mi_far char mi_report_text[16 * MI_KIB];
 static size_t mi_report_text_len;
 
 static void mi_report_out(const char* text, size_t len) {

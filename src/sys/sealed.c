@@ -8,25 +8,25 @@
 #include "src/sys/lock.h"
 #include "src/sys/log.h"
 
+static mi_page_map_head_t mi_page_map_nothing;
+
 // The default of an option is there before any code runs.
-mi_settings_t _mi_settings = {
-    .option_values = {
+mi_sealed_t _mi_sealed = {
+    .fixed = {.page_map = {.tables = (mi_page_map_tables_t*)&mi_page_map_nothing}},
+    .settings = {.option_values = {
 #define OPTION(number, name, default, kind, effect, old_names, documentation) [number] = (default),
 #include "policy/options.def"
 #undef OPTION
-    },
+                 }},
 };
-
-static mi_page_map_head_t mi_page_map_nothing;
-mi_fixed_t _mi_fixed = {.page_map = {.tables = (mi_page_map_tables_t*)&mi_page_map_nothing}};
 
 static mi_lock_t mi_sealed_lock;
 
-mi_sealed_state_t _mi_sealed_state(void) {
+mi_early mi_sealed_state_t _mi_sealed_state(void) {
   return (mi_sealed_state_t)mi_atomic_load_relaxed(&_mi_settings.state);
 }
 
-mi_sealed_mseal_t _mi_sealed_mseal_state(void) {
+mi_early mi_sealed_mseal_t _mi_sealed_mseal_state(void) {
   return (mi_sealed_mseal_t)mi_atomic_load_relaxed(&_mi_settings.mseal);
 }
 
@@ -67,31 +67,44 @@ void _mi_sealed_close(void) {
 }
 
 // Whether a page of the system holds nothing else than parts of one of the structures.
-static bool mi_sealed_fits(const void* start, size_t size) {
+static mi_cold bool mi_sealed_fits(const void* start, size_t size) {
   const size_t page_size = _mi_fixed.os_config.page_size;
   return page_size != 0 && (uintptr_t)start % page_size == 0 && size % page_size == 0;
 }
 
-static mi_sealed_state_t mi_sealed_close_fixed(bool is_complete) {
-  if (!mi_sealed_fits(&_mi_settings, sizeof(_mi_settings)) || !mi_sealed_fits(&_mi_fixed, sizeof(_mi_fixed))) {
-    return MI_SEALED_PAGES;
-  }
-  return is_complete && _mi_prim_protect(&_mi_fixed, sizeof(_mi_fixed), true) == 0 ? MI_SEALED : MI_SEALED_REFUSED;
+// Stored before the page is closed; taken back where it is not.
+static mi_cold void mi_sealed_store(mi_sealed_state_t state, mi_sealed_mseal_t mseal) {
+  mi_atomic_store_relaxed(&_mi_settings.mseal, mseal);
+  mi_atomic_store_relaxed(&_mi_settings.state, state);
 }
 
-void _mi_sealed_start(bool fixed_is_complete, mi_sealed_mseal_t wanted) {
+static mi_cold void mi_sealed_close_both(mi_sealed_mseal_t wanted) {
+  const bool seals = wanted == MI_MSEAL_ON || wanted == MI_MSEAL_ALWAYS;
+  const mi_sealed_mseal_t refused = seals ? MI_MSEAL_UNAVAILABLE : wanted;
+  mi_sealed_store(MI_SEALED, wanted);
+  if (_mi_prim_protect(&_mi_sealed, sizeof(_mi_sealed), true) != 0) {
+    mi_sealed_store(MI_SEALED_REFUSED, refused);
+    return;
+  }
+  if (!seals || _mi_prim_seal(&_mi_fixed, sizeof(_mi_fixed)) == 0 ||
+      _mi_prim_unprotect(&_mi_settings, sizeof(_mi_settings)) != 0) {
+    return;
+  }
+  mi_sealed_store(MI_SEALED, refused);
+  if (_mi_prim_protect(&_mi_settings, sizeof(_mi_settings), true) != 0) {
+    mi_sealed_store(MI_SEALED_REFUSED, refused);
+  }
+}
+
+mi_cold void _mi_sealed_start(bool fixed_is_complete, mi_sealed_mseal_t wanted) {
   _mi_lock_acquire(&mi_sealed_lock);
   if (_mi_sealed_state() == MI_SEALED_NOT_YET) {
-    const mi_sealed_state_t state = mi_sealed_close_fixed(fixed_is_complete);
-    const bool seals = wanted == MI_MSEAL_ON || wanted == MI_MSEAL_ALWAYS;
-    if (seals && (state != MI_SEALED || _mi_prim_seal(&_mi_fixed, sizeof(_mi_fixed)) != 0)) {
-      wanted = MI_MSEAL_UNAVAILABLE;
-    }
-    // Stored before the page is closed; taken back where it is not.
-    mi_atomic_store_relaxed(&_mi_settings.mseal, wanted);
-    mi_atomic_store_relaxed(&_mi_settings.state, state);
-    if (state == MI_SEALED && _mi_prim_protect(&_mi_settings, sizeof(_mi_settings), true) != 0) {
-      mi_atomic_store_relaxed(&_mi_settings.state, MI_SEALED_REFUSED);
+    const bool fits = mi_sealed_fits(&_mi_settings, sizeof(_mi_settings)) && mi_sealed_fits(&_mi_fixed, sizeof(_mi_fixed));
+    if (fits && fixed_is_complete) {
+      mi_sealed_close_both(wanted);
+    } else {
+      const bool seals = wanted == MI_MSEAL_ON || wanted == MI_MSEAL_ALWAYS;
+      mi_sealed_store(fits ? MI_SEALED_REFUSED : MI_SEALED_PAGES, seals ? MI_MSEAL_UNAVAILABLE : wanted);
     }
   }
   _mi_lock_release(&mi_sealed_lock);

@@ -87,8 +87,15 @@ typedef struct mi_aligned(MI_OS_PAGE_MAX) mi_fixed_s {
 }
 mi_fixed_t;
 
-extern mi_settings_t _mi_settings;
-extern mi_hidden mi_fixed_t _mi_fixed;
+// Side by side, so that one call closes both.
+typedef struct mi_sealed_s {
+  mi_fixed_t fixed;
+  mi_settings_t settings;
+} mi_sealed_t;
+
+extern mi_hidden mi_sealed_t _mi_sealed;
+#define _mi_fixed (_mi_sealed.fixed)
+#define _mi_settings (_mi_sealed.settings)
 
 // Makes the settings writable for the calling thread, which must store and close at once; others wait. False: the system
 // refuses, or this is a signal handler that has interrupted the window; a line has said that `what` stays as it was, and

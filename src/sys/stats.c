@@ -97,7 +97,7 @@ void _mi_stats_fill_counts(mi_stats_t* stats, mi_heap_counts_t* counts) {
   mi_fill_kinds(stats, counts->kind_peaks);
 }
 
-int64_t _mi_stats_elapsed_ms(void) {
+mi_early int64_t _mi_stats_elapsed_ms(void) {
   static _Atomic(int64_t) mi_stats_start_ms;
   const int64_t now = _mi_prim_clock_ms();
   int64_t start = 0;

@@ -23,6 +23,8 @@ extern const workload_t thread_workloads[];
 extern const workload_t block_workloads[];
 extern const workload_t shape_workloads[];
 extern const workload_t memory_workloads[];
+extern const workload_t crowd_workloads[];
+extern const workload_t course_workloads[];
 
 // `bench @run`, `bench @spawn` and `bench @trace`, see launch.c and trace.c.
 int launch_main(int argc, char** argv);
@@ -31,6 +33,9 @@ int trace_main(int argc, char** argv);
 
 _Noreturn void die(const char* why);
 void report_rss(const char* label, size_t live_bytes);  // a line "rss <label> <KiB> live <KiB>" if --rss was given
+
+// A line "latency <call> <p50> <p99> <p99.99> <worst> <worst in which the system had the thread>", in ns, if --rss was given.
+void report_latency(const char* call, uint64_t p50, uint64_t p99, uint64_t p9999, uint64_t worst, uint64_t worst_with_system);
 
 static inline size_t scaled(size_t count, unsigned scale, size_t least) {
   size_t n = count * scale / 100;

@@ -31,6 +31,9 @@ COUNTED = {
     "debug": {("pair", 16): (255, 305)},
 }
 FEW, MANY = 60, 260
+# What most programs call most lies side by side, in so many bytes: on two or three pages of the system's.
+HOT = ("malloc", "free", "calloc", "realloc", "mi_malloc", "mi_free", "mi_zalloc", "mi_calloc")
+HOT_SPAN = 8192
 
 
 def straight_paths(library):
@@ -84,6 +87,34 @@ def check_counted(bench, library, limits, directory):
     return wrong
 
 
+def output(command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def check_shape(library):
+    """What a path costs besides its instructions: where it lies, and how it reaches a thread's variables and other functions."""
+    wrong = []
+    rows = [line.split() for line in output(["nm", library]).splitlines()]
+    places = {row[2]: int(row[0], 16) for row in rows if len(row) == 3 and row[2] in HOT}
+    if len(places) != len(HOT):
+        wrong.append("not all of %s are there" % " ".join(HOT))
+    elif max(places.values()) - min(places.values()) > HOT_SPAN:
+        wrong.append("the hot functions lie in %d bytes, at most %d are meant" % (max(places.values()) - min(places.values()), HOT_SPAN))
+    relocations = output(["readelf", "-Wr", library])
+    for name in ("DTPMOD", "DTPOFF", "TLSDESC"):
+        if name in relocations:
+            wrong.append("a variable of the thread is looked up by a call: relocation %s" % name)
+    if "TPOFF" not in relocations:
+        wrong.append("no variable of the thread is found by its offset")
+    if "__tls_get_addr" in output(["nm", "-D", "--undefined-only", library]):
+        wrong.append("__tls_get_addr is called")
+    dynamic = output(["readelf", "-Wd", library])
+    for flag in ("BIND_NOW", "NODELETE", "STATIC_TLS"):
+        if not re.search(r"FLAGS.*\b%s\b" % flag, dynamic):
+            wrong.append("the library is not marked %s" % flag)
+    return wrong
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--bench", help="the bench program (default: compile it)")
@@ -91,7 +122,7 @@ def main():
     p.add_argument("--variant", required=True)
     options = p.parse_args()
     library = os.path.abspath(options.lib)
-    wrong = []
+    wrong = check_shape(library) if platform.machine() == "x86_64" else []
     if platform.machine() == "x86_64" and options.variant in STRAIGHT:
         wrong += check_straight(library, STRAIGHT[options.variant])
     if platform.machine() == "x86_64" and shutil.which("valgrind"):

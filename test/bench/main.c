@@ -38,6 +38,14 @@ void report_rss(const char* label, size_t live_bytes) {
   (void)!write(1, line, (size_t)length);
 }
 
+void report_latency(const char* call, uint64_t p50, uint64_t p99, uint64_t p9999, uint64_t worst, uint64_t worst_with_system) {
+  if (!want_rss) return;
+  char line[192];
+  int length = snprintf(line, sizeof(line), "latency %s %llu %llu %llu %llu %llu\n", call, (unsigned long long)p50, (unsigned long long)p99,
+                        (unsigned long long)p9999, (unsigned long long)worst, (unsigned long long)worst_with_system);
+  (void)!write(1, line, (size_t)length);
+}
+
 void mix_uniform(size_mix_t* mix, size_t low, size_t high) {
   rng_t r = {low * 31 + high};
   for (size_t i = 0; i < MIX_COUNT; i++) mix->size[i] = (uint32_t)(low + rng_below(&r, high - low + 1));
@@ -54,7 +62,8 @@ void mix_log_uniform(size_mix_t* mix, size_t low, size_t high) {
   for (size_t i = 0; i < MIX_COUNT; i++) mix->size[i] = (uint32_t)draw_log_uniform(&r, low, high);
 }
 
-static const workload_t* const tables[] = {churn_workloads, thread_workloads, block_workloads, shape_workloads, memory_workloads};
+static const workload_t* const tables[] = {churn_workloads, thread_workloads, block_workloads, shape_workloads, memory_workloads,
+                                           crowd_workloads, course_workloads};
 enum { TABLE_COUNT = sizeof(tables) / sizeof(tables[0]) };
 
 static int list(void) {
@@ -73,14 +82,25 @@ static int which_malloc(void) {
   return 0;
 }
 
+// What a process holds that has done nothing but start: the kernel's exact sums, where ru_maxrss is a rough one.
+static int resident(void) {
+  static char text[4096];
+  int fd = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
+  ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+  if (got <= 0) return 1;
+  return write(1, text, (size_t)got) == got ? 0 : 1;
+}
+
 int main(int argc, char** argv) {
   unsigned scale = 100;
   if (argc < 2) {
-    fprintf(stderr, "usage: bench <workload> [scale in percent] [--rss] | --list | --malloc | @run ... | @spawn ... | @trace ...\n");
+    fprintf(stderr, "usage: bench <workload> [scale in percent] [--rss] | --list | --malloc | --resident | --one | @run ... | @spawn ... | @trace ...\n");
     return 1;
   }
   if (strcmp(argv[1], "--list") == 0) return list();
   if (strcmp(argv[1], "--malloc") == 0) return which_malloc();
+  if (strcmp(argv[1], "--resident") == 0) return resident();
+  if (strcmp(argv[1], "--one") == 0) return must_malloc(100) == NULL;
   if (strcmp(argv[1], "@run") == 0) return launch_main(argc - 2, argv + 2);
   if (strcmp(argv[1], "@spawn") == 0) return spawn_main(argc - 2, argv + 2);
   if (strcmp(argv[1], "@trace") == 0) return trace_main(argc - 2, argv + 2);

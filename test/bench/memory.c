@@ -1,31 +1,10 @@
 // Owns: workloads whose point is resident memory: fragmentation under a drifting size mix, and the return of memory after a peak.
-// May include: bench.h, libc.
+// May include: slots.h, libc.
 // Called by: main.c through memory_workloads.
 // Invariants: the live bytes are counted by the workload itself and stand beside every resident figure.
-#include "bench.h"
+#include "slots.h"
 
 #include <time.h>
-
-enum { SLOTS = 1 << 17 };
-static void* block[SLOTS];
-static uint32_t size_of[SLOTS];
-static size_t live;
-
-static void slot_free(size_t k) {
-  if (block[k] == NULL) return;
-  live -= size_of[k];
-  checked_free(block[k], size_of[k], k);
-  block[k] = NULL;
-}
-
-static void slot_fill(size_t k, size_t size) {
-  slot_free(k);
-  size_of[k] = (uint32_t)size;
-  block[k] = must_malloc(size);
-  for (size_t at = 0; at < size; at += 1024) ((unsigned char*)block[k])[at] = 1;  // all of it counts as used
-  mark(block[k], size, k);
-  live += size;
-}
 
 // The mix is a window of two doublings which wanders from 16 B up to 8 KiB and back over the whole run: holes left by one mix have to serve the next.
 static size_t drifting_size(rng_t* r, size_t step, size_t steps) {

@@ -22,7 +22,7 @@ STARTS = 150  # of `true` in one run of the start-up row
 @dataclass
 class Workload:
     name: str
-    kind: str  # micro: counted in the geometric means of the bench program; real: in those of programs; memory, startup: shown apart
+    kind: str  # micro: counted in the geometric means of the bench program; real: in those of programs; memory, latency, startup: shown apart
     what: str
     run: Callable  # (context, allocator) -> Sample
     needs: str = ""  # the program that has to be there
@@ -38,16 +38,20 @@ class Context:
 def _bench_workload(name, kind, what):
     def run(context, allocator):
         command = [allocator.program or context.bench, name, str(context.scale)]
-        if kind == "memory":
+        if kind in ("memory", "latency"):
             command.append("--rss")
         return Launch(context.bench, command, allocator.environment(), context.directory).wait()
 
     return Workload(name, kind, what, run)
 
 
+# What stands in no mean: most of it is waiting, or the clock.
+_WATCHED = {"rise-and-fall": "memory", "day": "memory", "long-run": "memory", "latency": "latency"}
+
+
 def bench_workloads(bench):
     rows = [line.split("\t") for line in subprocess.run([bench, "--list"], capture_output=True, text=True, check=True).stdout.splitlines()]
-    return [_bench_workload(name, "memory" if name == "rise-and-fall" else "micro", what) for name, what in rows]
+    return [_bench_workload(name, _WATCHED.get(name, "micro"), what) for name, what in rows]
 
 
 def _program(name, what, needs, command, stdin=None, result=None, environment=None):

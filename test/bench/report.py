@@ -149,7 +149,8 @@ def _returned(results):
 
 def _two_threads(results):
     rows = []
-    for title, one, two, factor in (("private work, 1 → 2 threads", "private-1t", "private-2t", 2), ("hand-over work, 1 → 2 threads", "prodcons-0", "prodcons-1", 1)):
+    for title, one, two, factor in (("private work, 1 → 2 threads", "private-1t", "private-2t", 2), ("hand-over with work, 1 → 2 threads", "handover-1", "handover-2", 1),
+                                   ("hand-over of cache lines alone, 1 → 2 threads", "prodcons-0", "prodcons-1", 1)):
         cells = []
         for a in results.allocators:
             t1, t2 = results.middle(one, a, "wall"), results.middle(two, a, "wall")
@@ -157,6 +158,24 @@ def _two_threads(results):
         if any(c != "-" for c in cells):
             rows.append([title] + cells)
     return ["## Throughput of two threads over one", ""] + table(["work"] + results.allocators, rows) if rows else []
+
+
+def _latency(results):
+    """The lines "latency <call> <p50> <p99> <p99.99> <worst> <worst with the system>" in ns: the median over the rounds."""
+    rows = []
+    for w in results.rows("latency"):
+        for a in results.allocators:
+            calls = {}
+            for s in results.samples.get((w, a), []):
+                for line in s.output.decode().splitlines():
+                    if line.startswith("latency "):
+                        _, call, *figures = line.split()
+                        calls.setdefault(call, []).append([int(f) for f in figures])
+            rows += [["%s, %s" % (a, call)] + ["%.2f" % (median(column) / 1000) for column in zip(*found)] for call, found in calls.items()]
+    if not rows:
+        return []
+    note = "Microseconds, with some 0.03 of the clock in each. A call is *with the system* if the kernel counted a fault, a switch of threads or its own time meanwhile; those stand in the last column only."
+    return ["## Single calls", "", note, ""] + table(["allocator, call", "p50", "p99", "p99.99", "worst", "worst with the system"], rows)
 
 
 def _startup(results, starts):
@@ -204,7 +223,7 @@ def markdown(results, head, starts):
     out += _detail(results, "Time", "Median wall milliseconds ± spread (ratio to glibc); `!` marks a spread above 20 % after all reruns.", "wall", lambda v: "%.0f" % (v * 1000))
     out += _detail(results, "CPU", "Median user and system milliseconds (ratio to glibc).", "cpu", lambda v: "%.0f" % (v * 1000))
     out += _detail(results, "Peak RSS", "Median MiB of the largest process (ratio to glibc).", "rss_kib", lambda v: "%.1f" % (v / 1024))
-    out += _returned(results) + _two_threads(results) + _startup(results, starts)
+    out += _returned(results) + _two_threads(results) + _latency(results) + _startup(results, starts)
     if results.failures:
         out += ["## Failures", ""] + ["* %s under %s: %s" % (w, a, text.replace("\n", " ")) for (w, a), text in sorted(results.failures.items())] + [""]
     return "\n".join(out).rstrip() + "\n"

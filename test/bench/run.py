@@ -30,7 +30,7 @@ MAX_RERUNS = 2
 def parse(arguments):
     p = argparse.ArgumentParser(description="Runs workloads under several allocators, paired and interleaved, and prints ratios of time and memory.")
     p.add_argument("--runs", type=int, default=7, help="rounds (a table to keep needs 7 or more)")
-    p.add_argument("--workloads", help="comma separated names, or micro, real, memory, startup")
+    p.add_argument("--workloads", help="comma separated names, or micro, real, memory, latency, startup")
     p.add_argument("--allocators", help="comma separated names")
     p.add_argument("--lib", action="append", default=[], metavar="NAME=PATH[,VAR=VALUE]", help="one more allocator, preloaded from PATH")
     p.add_argument("--bin", action="append", default=[], metavar="NAME=PATH", help="one more allocator, linked into the bench program PATH")
@@ -75,7 +75,7 @@ def choose_allocators(found, text):
 
 def measure(results, context, workload, allocator, reference):
     pair = (workload.name, allocator.name)
-    if pair in results.failures or (allocator.program and workload.kind not in ("micro", "memory")):
+    if pair in results.failures or (allocator.program and workload.kind not in ("micro", "memory", "latency")):
         return  # an allocator linked into the bench program runs no other
     try:
         sample = workload.run(context, allocator)
@@ -95,7 +95,7 @@ def run_rounds(results, context, workloads, allocators, reference, rounds, order
         shuffled = list(workloads)
         order.shuffle(shuffled)
         for w in shuffled:
-            if w.kind == "memory" and number >= MEMORY_ROUNDS:
+            if w.kind in ("memory", "latency") and number >= MEMORY_ROUNDS:
                 continue
             turn = list(allocators)
             order.shuffle(turn)
@@ -106,7 +106,7 @@ def run_rounds(results, context, workloads, allocators, reference, rounds, order
 
 def rerun_noisy(results, context, workloads, allocators, reference, runs, order):
     for _ in range(MAX_RERUNS):
-        noisy = [w for w in workloads if w.kind != "memory" and results.noisy(w.name)]
+        noisy = [w for w in workloads if w.kind not in ("memory", "latency") and results.noisy(w.name)]
         if not noisy:
             return
         say("bench: spread above 20 %%, run again beside all samples so far: %s" % ", ".join("%s (%s)" % (w.name, " ".join(results.noisy(w.name))) for w in noisy))

@@ -140,11 +140,11 @@ static long guards_skipped(void) {
 
 MI_TEST(guards_are_skipped_and_counted) {
   MI_REQUIRE(&mi_heap_new != NULL && &mi_stats_print_out != NULL);
-  enum { HEAPS = 600 };
+  enum { HEAPS = 3000 };
   free(malloc(100));
   MI_CHECK_EQ(guards_skipped(), 0);
   // What is between guards needs three mappings, where there are two at most. It is given without them. Heaps and their
-  // theaps are made of such memory.
+  // theaps are made of such memory, once what is reserved at the start is used up.
   use_up(2);
   static mi_heap_t* heaps[HEAPS];
   for (size_t i = 0; i < HEAPS; i++) {

@@ -5,8 +5,10 @@
 #include "src/region/meta.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "src/heap/process.h"
+#include "src/sys/os.h"
 #include "src/sys/stats.h"
 #include "test/lib/test.h"
 
@@ -55,6 +57,39 @@ MI_TEST(reused) {
       _mi_meta_free(q, mi_meta_test_sizes[i]);
     }
     MI_CHECK_EQ(_mi_stat_view(&_mi_stats.reserved).current, reserved);
+  }
+}
+
+static bool mi_meta_test_is_touched(const uint8_t* p) {
+  unsigned char resident = 0;
+  MI_REQUIRE(mincore((void*)(uintptr_t)p, 1, &resident) == 0);
+  return (resident & 1) != 0;
+}
+
+// What lies in a class of 16 KiB and is smaller costs no page at its end, the first time or when its memory serves again.
+MI_TEST(reuse_touches_no_more_than_is_asked_for) {
+  enum { SIZE = 9 * 1024,
+         TRIES = 4 * HELD };
+  MI_REQUIRE(_mi_process_init());
+  if (_mi_os_page_size() != 4096) {
+    MI_TEST_SKIP("the sizes are of pages of 4096 bytes");
+  }
+  static uint8_t* held[TRIES];
+  size_t count = 0;
+  // Of what was given back some was used as a whole.
+  do {
+    MI_REQUIRE(count < TRIES && (held[count++] = _mi_meta_zalloc(SIZE)) != NULL);
+  } while (mi_meta_test_is_touched(held[count - 1] + 3 * 4096));
+  uint8_t* const fresh = held[count - 1];
+  for (int round = 0; round < 2; round++) {
+    memset(fresh, 0xff, SIZE);
+    MI_CHECK(mi_meta_test_is_touched(fresh + 2 * 4096) && !mi_meta_test_is_touched(fresh + 3 * 4096));
+    _mi_meta_free(fresh, SIZE);
+    MI_CHECK_PTR_EQ(_mi_meta_zalloc(SIZE), fresh);
+    MI_CHECK(mi_test_all_bytes(fresh, SIZE, 0) && !mi_meta_test_is_touched(fresh + 3 * 4096));
+  }
+  while (count > 0) {
+    _mi_meta_free(held[--count], SIZE);
   }
 }
 

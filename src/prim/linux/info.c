@@ -25,7 +25,7 @@ enum {
 
 // Files
 
-size_t _mi_prim_linux_read(const char* path, char* buf, size_t size) {
+mi_cold size_t _mi_prim_linux_read(const char* path, char* buf, size_t size) {
   buf[0] = 0;
   const long fd = mi_syscall6(SYS_openat, AT_FDCWD, mi_syscall_arg(path), O_RDONLY | O_CLOEXEC, 0, 0, 0);
   if (mi_syscall_failed(fd)) {
@@ -42,7 +42,7 @@ size_t _mi_prim_linux_read(const char* path, char* buf, size_t size) {
   return len;
 }
 
-static bool mi_info_contains(const char* text, const char* word) {
+static mi_cold bool mi_info_contains(const char* text, const char* word) {
   for (; *text != 0; text++) {
     size_t i = 0;
     while (word[i] != 0 && text[i] == word[i]) {
@@ -70,7 +70,7 @@ static const char* mi_info_number(const char* text, size_t* number) {
 // Configuration
 
 // The C library's copy of what the kernel handed to the process; 0 where it has none. It is there before any other code.
-static unsigned long mi_info_auxv(unsigned long type) {
+static mi_cold unsigned long mi_info_auxv(unsigned long type) {
   const int saved_errno = errno;
   const unsigned long value = getauxval(type);
   errno = saved_errno;
@@ -109,21 +109,18 @@ static size_t mi_info_scale(unsigned long count, unsigned unit) {
   return _mi_mul_overflow(count, unit == 0 ? 1 : unit, &bytes) ? SIZE_MAX : bytes;
 }
 
-// Memory, and with the space for swapping.
-static size_t mi_info_memory(size_t* with_swap) {
+// Of the machine, with the space for swapping; 0: unknown.
+static size_t mi_info_memory(void) {
   struct sysinfo info = {0};
-  *with_swap = 0;
+  size_t memory;
   if (mi_syscall_error(mi_syscall3(SYS_sysinfo, mi_syscall_arg(&info), 0, 0)) != 0) {
     return 0;
   }
-  const size_t memory = mi_info_scale(info.totalram, info.mem_unit);
-  if (_mi_add_overflow(memory, mi_info_scale(info.totalswap, info.mem_unit), with_swap)) {
-    *with_swap = SIZE_MAX;
-  }
-  return memory;
+  const bool is_more = _mi_add_overflow(mi_info_scale(info.totalram, info.mem_unit), mi_info_scale(info.totalswap, info.mem_unit), &memory);
+  return is_more ? SIZE_MAX : memory;
 }
 
-static size_t mi_info_limit(long resource) {
+static mi_cold size_t mi_info_limit(long resource) {
   // The kernel's own layout, the same everywhere.
   uint64_t limit[2] = {UINT64_MAX, UINT64_MAX};
   const long result = mi_syscall6(SYS_prlimit64, 0, resource, 0, mi_syscall_arg(limit), 0, 0);
@@ -132,14 +129,15 @@ static size_t mi_info_limit(long resource) {
 
 // Whether the kernel hands out more than it has. Where it does not say, it is asked for twice what the machine has, which
 // strict accounting refuses; so does a limit on addresses, which makes the answer a careful one.
-static bool mi_info_has_overcommit(size_t page_size, size_t memory_with_swap) {
+static mi_cold bool mi_info_has_overcommit(size_t page_size) {
   char text[MI_INFO_TEXT_SIZE];
   if (_mi_prim_linux_read("/proc/sys/vm/overcommit_memory", text, sizeof(text)) > 0) {
     return text[0] == '0' || text[0] == '1';
   }
   size_t size;
   void* p = NULL;
-  if (memory_with_swap == 0 || _mi_mul_overflow(memory_with_swap, 2, &size)) {
+  const size_t memory = mi_info_memory();
+  if (memory == 0 || _mi_mul_overflow(memory, 2, &size)) {
     return false;
   }
   size = _mi_align_down(size, page_size);
@@ -150,7 +148,7 @@ static bool mi_info_has_overcommit(size_t page_size, size_t memory_with_swap) {
   return true;
 }
 
-static void mi_info_huge_pages(mi_prim_config_t* config) {
+static mi_cold void mi_info_huge_pages(mi_prim_config_t* config) {
   char text[MI_INFO_TEXT_SIZE];
   config->huge_page_size = 0;
   config->thp_always = false;
@@ -170,22 +168,21 @@ static void mi_info_huge_pages(mi_prim_config_t* config) {
   config->huge_page_size = size;
 }
 
-// A kernel before 6.13 says EINVAL. One page is tried for real, there and back.
-static bool mi_info_has_light_guards(size_t page_size) {
-  void* p = NULL;
-  if (_mi_prim_reserve(page_size, true, &p) != 0) {
+// A kernel before 6.13 says EINVAL.
+static mi_cold bool mi_info_has_light_guards(void* page, size_t page_size) {
+  void* p = page;
+  if (p == NULL && _mi_prim_reserve(page_size, false, &p) != 0) {
     return false;
   }
-  const bool works = _mi_prim_guard(p, page_size) == 0 && _mi_prim_unguard(p, page_size) == 0;
-  (void)_mi_prim_release(p, page_size);
+  const bool works = _mi_prim_guard(p, page_size) == 0;
+  if (page == NULL) {
+    (void)_mi_prim_release(p, page_size);
+  }
   return works;
 }
 
 // Asked only where each guard costs some. Elsewhere the careful value serves who wants such guards all the same.
-static size_t mi_info_max_mappings(bool has_light_guards) {
-  if (has_light_guards) {
-    return MI_INFO_MAX_MAPPINGS;
-  }
+static size_t mi_info_max_mappings(void) {
   char text[MI_INFO_TEXT_SIZE];
   size_t number;
   (void)_mi_prim_linux_read("/proc/sys/vm/max_map_count", text, sizeof(text));
@@ -193,22 +190,24 @@ static size_t mi_info_max_mappings(bool has_light_guards) {
   return number != 0 ? number : MI_INFO_MAX_MAPPINGS;
 }
 
-void _mi_prim_init(mi_prim_config_t* config) {
-  size_t memory_with_swap;
+mi_cold void _mi_prim_init(mi_prim_config_t* config) {
   config->page_size = mi_info_page_size();
   config->alloc_granularity = config->page_size;
-  config->physical_memory = mi_info_memory(&memory_with_swap);
   // What is writable counts against the limit on data, whether it was touched or not.
   const size_t data_limit = mi_info_limit(MI_INFO_RLIMIT_DATA);
   config->address_space_limit = _mi_min(mi_info_limit(MI_INFO_RLIMIT_AS), data_limit);
   config->address_bits = mi_info_address_bits(config->page_size);
-  config->has_overcommit = data_limit == SIZE_MAX && mi_info_has_overcommit(config->page_size, memory_with_swap);
+  config->has_overcommit = data_limit == SIZE_MAX && mi_info_has_overcommit(config->page_size);
   config->has_partial_release = true;
   mi_info_huge_pages(config);
   _mi_prim_linux_set_overcommit(config->has_overcommit);
-  config->has_light_guards = mi_info_has_light_guards(config->page_size);
-  config->max_mappings = mi_info_max_mappings(config->has_light_guards);
-  config->numa_nodes = _mi_prim_linux_numa_nodes();
+  config->has_light_guards = false;
+  config->max_mappings = MI_INFO_MAX_MAPPINGS;
+}
+
+mi_cold void _mi_prim_try_guards(mi_prim_config_t* config, void* page) {
+  config->has_light_guards = mi_info_has_light_guards(page, config->page_size);
+  config->max_mappings = config->has_light_guards ? MI_INFO_MAX_MAPPINGS : mi_info_max_mappings();
 }
 
 // This process

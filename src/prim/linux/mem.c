@@ -17,12 +17,12 @@ static _Atomic(bool) mi_mem_has_overcommit;
 // MADV_FREE is as old as Linux 4.5, and unknown to some kernels that only look like Linux.
 static _Atomic(bool) mi_mem_lacks_free;
 
-void _mi_prim_linux_set_overcommit(bool has_overcommit) {
+mi_early void _mi_prim_linux_set_overcommit(bool has_overcommit) {
   // Relaxed: a reservation is right with either value.
   mi_atomic_store_relaxed(&mi_mem_has_overcommit, has_overcommit);
 }
 
-static int mi_mem_advise(void* addr, size_t size, int advice) {
+static mi_early int mi_mem_advise(void* addr, size_t size, int advice) {
   int err = EAGAIN;
   for (int tries = 0; err == EAGAIN && tries < MI_MEM_TRIES; tries++) {
     err = mi_syscall_error(mi_syscall3(SYS_madvise, mi_syscall_arg(addr), (long)size, advice));
@@ -30,7 +30,7 @@ static int mi_mem_advise(void* addr, size_t size, int advice) {
   return err;
 }
 
-static int mi_mem_set_protection(void* addr, size_t size, int prot) {
+static mi_early int mi_mem_set_protection(void* addr, size_t size, int prot) {
   return mi_syscall_error(mi_syscall3(SYS_mprotect, mi_syscall_arg(addr), (long)size, prot));
 }
 
@@ -39,7 +39,7 @@ static long mi_mem_remap(void* addr, size_t old_size, size_t new_size, int flags
   return mi_syscall6(SYS_mremap, mi_syscall_arg(addr), (long)old_size, (long)new_size, flags, mi_syscall_arg(to), 0);
 }
 
-int _mi_prim_reserve_at(void* wish, size_t size, bool commit, void** addr) {
+mi_early int _mi_prim_reserve_at(void* wish, size_t size, bool commit, void** addr) {
   if (!commit) {
     return mi_syscall_mmap(wish, size, PROT_NONE, MAP_NORESERVE, addr);
   }
@@ -47,13 +47,13 @@ int _mi_prim_reserve_at(void* wish, size_t size, bool commit, void** addr) {
   return mi_syscall_mmap(wish, size, PROT_READ | PROT_WRITE, flags, addr);
 }
 
-int _mi_prim_reserve(size_t size, bool commit, void** addr) { return _mi_prim_reserve_at(NULL, size, commit, addr); }
+mi_early int _mi_prim_reserve(size_t size, bool commit, void** addr) { return _mi_prim_reserve_at(NULL, size, commit, addr); }
 
 int _mi_prim_release(void* addr, size_t size) {
   return mi_syscall_error(mi_syscall3(SYS_munmap, mi_syscall_arg(addr), (long)size, 0));
 }
 
-int _mi_prim_commit(void* addr, size_t size) { return mi_mem_set_protection(addr, size, PROT_READ | PROT_WRITE); }
+mi_early int _mi_prim_commit(void* addr, size_t size) { return mi_mem_set_protection(addr, size, PROT_READ | PROT_WRITE); }
 
 int _mi_prim_decommit(void* addr, size_t size) {
   // Only a new mapping gives up the charge of strict accounting, and it does all in one call. The kernel looks for a free
@@ -84,20 +84,26 @@ int _mi_prim_reset(void* addr, size_t size) {
   return err;
 }
 
-int _mi_prim_protect(void* addr, size_t size, bool readable) {
+mi_early int _mi_prim_protect(void* addr, size_t size, bool readable) {
   return mi_mem_set_protection(addr, size, readable ? PROT_READ : PROT_NONE);
 }
 
 int _mi_prim_unprotect(void* addr, size_t size) { return mi_mem_set_protection(addr, size, PROT_READ | PROT_WRITE); }
 
-bool _mi_prim_may_try_calls(void) {
+mi_early bool _mi_prim_may_try_calls(void) {
   // Valgrind puts libraries of its own before all others.
   char preload[256];
   (void)_mi_prim_getenv("LD_PRELOAD", preload, sizeof(preload));
-  return strstr(preload, "vgpreload_") == NULL;
+  static const char name[] = "vgpreload_";
+  for (const char* at = preload; *at != 0; at++) {
+    if (strncmp(at, name, sizeof(name) - 1) == 0) {
+      return false;
+    }
+  }
+  return true;
 }
 
-int _mi_prim_seal(void* addr, size_t size) {
+mi_early int _mi_prim_seal(void* addr, size_t size) {
 #if UINTPTR_MAX == UINT64_MAX
   const int err = mi_syscall_error(mi_syscall3(MI_SYS_MSEAL, mi_syscall_arg(addr), (long)size, 0));
   // EPERM is what a filter of system calls says that does not know this one.
@@ -109,13 +115,13 @@ int _mi_prim_seal(void* addr, size_t size) {
 #endif
 }
 
-static int mi_mem_guard_advise(void* addr, size_t size, int advice) {
+static mi_early int mi_mem_guard_advise(void* addr, size_t size, int advice) {
   // EAGAIN stands for a signal that is waiting, and leaves off in the middle: beginning again is right.
   const int err = mi_mem_advise(addr, size, advice);
   return err == ENOSYS ? ENOTSUP : err;
 }
 
-int _mi_prim_guard(void* addr, size_t size) { return mi_mem_guard_advise(addr, size, MI_MADV_GUARD_INSTALL); }
+mi_early int _mi_prim_guard(void* addr, size_t size) { return mi_mem_guard_advise(addr, size, MI_MADV_GUARD_INSTALL); }
 
 int _mi_prim_unguard(void* addr, size_t size) { return mi_mem_guard_advise(addr, size, MI_MADV_GUARD_REMOVE); }
 

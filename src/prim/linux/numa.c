@@ -32,7 +32,7 @@ static bool mi_numa_highest_allowed(size_t* highest) {
 }
 
 // The list of nodes is numbers and ranges, "0-1,4": the last number is the highest.
-size_t _mi_prim_linux_numa_nodes(void) {
+size_t _mi_prim_numa_nodes(void) {
   size_t highest = 0;
   if (mi_numa_highest_allowed(&highest)) {
     return highest + 1;

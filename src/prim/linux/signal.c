@@ -55,7 +55,7 @@ static void mi_fault_copy(volatile struct sigaction* to, const volatile struct s
   }
 }
 
-static mi_fault_action_t* mi_fault_write(mi_fault_signal_t* entry, const struct sigaction* action) {
+static mi_cold mi_fault_action_t* mi_fault_write(mi_fault_signal_t* entry, const struct sigaction* action) {
   mi_fault_action_t* const node = &entry->actions[mi_atomic_add_relaxed(&entry->next, 1) % MI_FAULT_ACTIONS];
   const uint32_t version = mi_atomic_load_relaxed(&node->version) | 1;
   mi_atomic_store_relaxed(&node->version, version);
@@ -88,12 +88,13 @@ static bool mi_fault_is_default(const struct sigaction* action) {
 
 static void mi_fault_handler(int sig, siginfo_t* info, void* context);
 
-// What the kernel is told: our handler, on the stack and with the restarts that the program's own would have.
-static void mi_fault_install(int sig, const struct sigaction* action) {
+// What the kernel is told: our handler, on the stack and with the restarts that the program's own would have. `old`: what it
+// was told before, or NULL.
+static mi_cold void mi_fault_install(int sig, const struct sigaction* action, struct sigaction* old) {
   struct sigaction ours = {.sa_sigaction = &mi_fault_handler};
   ours.sa_flags = SA_SIGINFO | (mi_fault_is_default(action) ? SA_ONSTACK : action->sa_flags & (SA_ONSTACK | SA_RESTART));
   (void)sigfillset(&ours.sa_mask);
-  (void)__sigaction(sig, &ours, NULL);
+  (void)__sigaction(sig, &ours, old);
 }
 
 static mi_prim_access_t mi_fault_access(const ucontext_t* context) {
@@ -230,29 +231,38 @@ static void mi_fault_handler(int sig, siginfo_t* info, void* context) {
 
 // Installing
 
-bool _mi_prim_fault_hook(bool (*on_fault)(const mi_prim_fault_t* fault)) {
-  static const int signals[MI_FAULT_SIGNALS] = {SIGSEGV, SIGBUS};
+// Enters what a signal leads to. Release pairs with the acquire of who reads it.
+static mi_cold void mi_fault_enter(mi_fault_signal_t* entry, const struct sigaction* action) {
+  mi_atomic_store_release(&entry->current, (uintptr_t)mi_fault_write(entry, action));
+}
+
+// One call for a signal that leads to nothing of the program's, in a process of one thread; another thread's fault could find
+// the table without what the program has installed.
+static mi_cold bool mi_fault_hook_signal(int sig, mi_fault_signal_t* entry) {
+  struct sigaction old = {.sa_handler = SIG_DFL};
+  struct sigaction ours = old;
+  if (!_mi_prim_is_single_threaded() && __sigaction(sig, NULL, &ours) != 0) {
+    return false;
+  }
+  mi_fault_enter(entry, &ours);
+  mi_fault_install(sig, &ours, &old);
+  if (!mi_fault_is_default(&old) || old.sa_handler != ours.sa_handler || old.sa_flags != ours.sa_flags) {
+    mi_fault_enter(entry, &old);
+    mi_fault_install(sig, &old, NULL);
+  }
+  return true;
+}
+
+mi_cold bool _mi_prim_fault_hook(bool (*on_fault)(const mi_prim_fault_t* fault)) {
   const int saved_errno = errno;
   mi_fault_hook = on_fault;
-  for (int i = 0; i < MI_FAULT_SIGNALS; i++) {
-    struct sigaction old;
-    if (__sigaction(signals[i], NULL, &old) != 0) {
-      errno = saved_errno;
-      return false;
-    }
-    mi_fault_signal_t* const entry = mi_fault_signal_of(signals[i]);
-    // Release pairs with the acquire of who reads it.
-    mi_atomic_store_release(&entry->current, (uintptr_t)mi_fault_write(entry, &old));
-  }
-  // Before the first fault can come: what the program installs from here on goes to the table.
-  mi_atomic_store_release(&mi_fault_pid, mi_syscall3(SYS_getpid, 0, 0, 0));
-  for (int i = 0; i < MI_FAULT_SIGNALS; i++) {
-    struct sigaction action;
-    (void)mi_fault_read(mi_fault_signal_of(signals[i]), &action);
-    mi_fault_install(signals[i], &action);
+  const bool done = mi_fault_hook_signal(SIGSEGV, &mi_fault_signals[0]) && mi_fault_hook_signal(SIGBUS, &mi_fault_signals[1]);
+  if (done) {
+    // What the program installs from here on goes to the table.
+    mi_atomic_store_release(&mi_fault_pid, mi_syscall3(SYS_getpid, 0, 0, 0));
   }
   errno = saved_errno;
-  return true;
+  return done;
 }
 
 void _mi_prim_fault_fork_child(void) {
@@ -292,7 +302,7 @@ bool _mi_prim_fault_action(int sig, const void* action, void* old) {
   }
   // Another thread's may come between; then its stack and restarts are told last.
   do {
-    mi_fault_install(sig, &wanted);
+    mi_fault_install(sig, &wanted, NULL);
     node = (uintptr_t)mi_fault_read(entry, &wanted);
   } while (mi_atomic_load_relaxed(&entry->current) != node);
   return true;

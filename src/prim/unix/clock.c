@@ -14,7 +14,7 @@ enum { MI_CLOCK_CHEAPEST = CLOCK_MONOTONIC_COARSE };
 enum { MI_CLOCK_CHEAPEST = CLOCK_MONOTONIC };
 #endif
 
-int64_t _mi_prim_clock_ms(void) {
+mi_early int64_t _mi_prim_clock_ms(void) {
   const int saved_errno = errno;
   struct timespec now;
   const bool known = clock_gettime(MI_CLOCK_CHEAPEST, &now) == 0 || clock_gettime(CLOCK_MONOTONIC, &now) == 0;

@@ -15,7 +15,7 @@ typedef enum mi_env_trust_e { MI_ENV_UNKNOWN,
                               MI_ENV_TRUSTED,
                               MI_ENV_SECURE } mi_env_trust_t;
 
-static mi_env_trust_t mi_env_trust(void) {
+static mi_cold mi_env_trust_t mi_env_trust(void) {
   const int saved_errno = errno;
   const bool known = getauxval(AT_PAGESZ) != 0;
   const bool secure = getauxval(AT_SECURE) != 0;
@@ -29,7 +29,7 @@ static mi_env_trust_t mi_env_trust(void) {
 static int mi_env_lower(int c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
 
 // The value of an entry of the environment if it has that name, else NULL.
-static const char* mi_env_value(const char* entry, const char* name) {
+static mi_cold const char* mi_env_value(const char* entry, const char* name) {
   while (*name != 0 && mi_env_lower(*entry) == mi_env_lower(*name)) {
     entry++;
     name++;
@@ -38,7 +38,7 @@ static const char* mi_env_value(const char* entry, const char* name) {
 }
 
 // Copies up to `end` or the zero; false: it did not fit and was cut.
-static bool mi_env_copy(char* buf, size_t size, const char* text, char end) {
+static mi_cold bool mi_env_copy(char* buf, size_t size, const char* text, char end) {
   size_t i = 0;
   while (text[i] != 0 && text[i] != end && i < size - 1) {
     buf[i] = text[i];
@@ -49,7 +49,7 @@ static bool mi_env_copy(char* buf, size_t size, const char* text, char end) {
 }
 
 // 1 when the environment may be read now, else what the functions below return.
-static int mi_env_ready(void) {
+static mi_cold int mi_env_ready(void) {
   const mi_env_trust_t trust = mi_env_trust();
   if (trust == MI_ENV_SECURE) {
     return 0;
@@ -57,7 +57,7 @@ static int mi_env_ready(void) {
   return trust == MI_ENV_UNKNOWN || environ == NULL ? -1 : 1;
 }
 
-int _mi_prim_getenv(const char* name, char* buf, size_t size) {
+mi_cold int _mi_prim_getenv(const char* name, char* buf, size_t size) {
   buf[0] = 0;
   const int ready = mi_env_ready();
   if (ready != 1) {
@@ -73,7 +73,7 @@ int _mi_prim_getenv(const char* name, char* buf, size_t size) {
   return 0;
 }
 
-int _mi_prim_env_name(size_t index, char* buf, size_t size) {
+mi_cold int _mi_prim_env_name(size_t index, char* buf, size_t size) {
   buf[0] = 0;
   const int ready = mi_env_ready();
   if (ready != 1) {

@@ -3,11 +3,24 @@
 // Called by: through prim.h.
 // Invariants: nothing of the library's own is left behind that the C library could call once the library is gone.
 #include <errno.h>
+#include <link.h>
 #include <semaphore.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "src/prim/prim.h"
+
+// What the linker wrote for the loader into the object that this copy is part of; a static program has nothing of the kind.
+extern mi_hidden ElfW(Dyn) _DYNAMIC[] __attribute__((weak));
+
+mi_cold bool _mi_prim_is_never_unloaded(void) {
+  for (const ElfW(Dyn)* entry = _DYNAMIC; entry != NULL && entry->d_tag != DT_NULL; entry++) {
+    if (entry->d_tag == DT_FLAGS_1) {
+      return (entry->d_un.d_val & DF_1_NODELETE) != 0;
+    }
+  }
+  return false;
+}
 
 // In the C++ ABI every C library has it. With no object named, the handler runs at exit and not when one is unloaded.
 extern int __cxa_atexit(void (*handler)(void*), void* arg, void* object);
@@ -16,11 +29,11 @@ extern int __cxa_atexit(void (*handler)(void*), void* arg, void* object);
 // library's own sem_post and the other an OS page that is never given back.
 static sem_t* mi_exit_seen;
 
-void _mi_prim_exit_watch(size_t page_size) {
+mi_cold void _mi_prim_exit_watch(size_t page_size) {
   const int saved_errno = errno;
   void* page = NULL;
   // The thread sanitizer's own wrapper of such handlers takes one without an object for one of another shape.
-  if (!MI_TSAN_BUILD && mi_exit_seen == NULL && _mi_prim_reserve(page_size, true, &page) == 0) {
+  if (!MI_TSAN_BUILD && mi_exit_seen == NULL && !_mi_prim_is_never_unloaded() && _mi_prim_reserve(page_size, true, &page) == 0) {
     sem_t* const seen = page;
     if (sem_init(seen, 0, 0) == 0 && __cxa_atexit((void (*)(void*))(void (*)(void))sem_post, seen, NULL) == 0) {
       mi_exit_seen = seen;

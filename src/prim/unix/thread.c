@@ -11,7 +11,7 @@
 static pthread_key_t mi_thread_key;
 static _Atomic(bool) mi_thread_has_key;
 
-bool _mi_prim_thread_on_exit_init(void (*on_exit)(void* arg)) {
+mi_cold bool _mi_prim_thread_on_exit_init(void (*on_exit)(void* arg)) {
   const int saved_errno = errno;
   const bool done = pthread_key_create(&mi_thread_key, on_exit) == 0;
   errno = saved_errno;
@@ -38,7 +38,7 @@ void _mi_prim_thread_on_exit_done(void) {
   }
 }
 
-bool _mi_prim_fork_hooks(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
+mi_cold bool _mi_prim_fork_hooks(void (*prepare)(void), void (*parent)(void), void (*child)(void)) {
   const int saved_errno = errno;
   const bool done = pthread_atfork(prepare, parent, child) == 0;
   errno = saved_errno;
