@@ -83,7 +83,7 @@ mi_inline void _mi_hard_fill_set(void* start, size_t size, uint8_t value) {
 
 // The bits in which a block of less than MI_FILL_LOOK_MIN bytes, or the first and last 64 bytes of any block, differ from `value`;
 // but for the first word if it has a link there.
-mi_inline mi_fill_pair_t mi_fill_seen(const uint8_t* p, size_t size, mi_fill_pair_t pair, bool has_link, size_t lines_end) {
+mi_inline uint64_t mi_fill_seen(const uint8_t* p, size_t size, mi_fill_pair_t pair, bool has_link, size_t lines_end) {
   const uint8_t* const last = p + size - 16;
   // What comes from the end must not meet a link either.
   const uint8_t* const first = has_link ? p + 16 : p;
@@ -106,21 +106,20 @@ mi_inline mi_fill_pair_t mi_fill_seen(const uint8_t* p, size_t size, mi_fill_pai
       seen |= (*mi_fill_at(p + i) ^ pair) | (*mi_fill_at(p + i + 16) ^ pair) | (*mi_fill_at(p + i + 32) ^ pair) | (*mi_fill_at(p + i + 48) ^ pair);
     }
   }
-  return seen;
+  return seen[0] | seen[1];
 }
 
 // Whether a block of less than MI_FILL_LOOK_MIN bytes holds `value` everywhere; but for its first word if it has a link there.
 mi_inline bool _mi_hard_fill_is_short(const void* start, size_t size, uint8_t value, bool has_link) {
   const mi_fill_pair_t pair = {mi_fill_word(value), mi_fill_word(value)};
-  const mi_fill_pair_t seen = mi_fill_seen(start, size, pair, has_link, size);
-  return mi_likely((seen[0] | seen[1]) == 0);
+  return mi_likely(mi_fill_seen(start, size, pair, has_link, size) == 0);
 }
 
 // The same for any block.
 mi_inline bool _mi_hard_fill_is(const void* start, size_t size, uint8_t value, bool has_link) {
   const mi_fill_pair_t pair = {mi_fill_word(value), mi_fill_word(value)};
   const uint8_t* const p = start;
-  mi_fill_pair_t seen = mi_fill_seen(p, size, pair, has_link, size < MI_FILL_LOOK_MIN ? size : 0);
+  mi_fill_pair_t seen = {mi_fill_seen(p, size, pair, has_link, size < MI_FILL_LOOK_MIN ? size : 0), 0};
   for (size_t i = 64; size >= MI_FILL_LOOK_MIN && i + 64 < size; i += 64) {
     __builtin_prefetch(p + i + MI_FILL_AHEAD);
     seen |= (*mi_fill_at(p + i) ^ pair) | (*mi_fill_at(p + i + 16) ^ pair) | (*mi_fill_at(p + i + 32) ^ pair) | (*mi_fill_at(p + i + 48) ^ pair);

@@ -215,6 +215,7 @@ MI_TEST(a_refused_commit_is_not_written_to) {
     void* const p = mi_heap_malloc(heap, mi_test_arena_sizes[i]);
     MI_CHECK(p != NULL);
     mi_free(p);
+    _mi_collect(true);
   }
   mi_heap_destroy(heap);
   MI_CHECK(mi_test_arena_is_unused(id));
