@@ -27,8 +27,8 @@ def _clang(ctx, arguments, inputs, output, mnemonic, message):
         progress_message = message,
     )
 
-def _compile(ctx, source, copts, compilation):
-    """The object of a unit; `compilation`: the contexts of what it may include."""
+def _compile(ctx, source, copts, compilation, beside = []):
+    """The object of a unit; `compilation`: the contexts of what it may include, `beside`: headers of its own."""
     object = ctx.actions.declare_file("_clang/%s/%s.o" % (ctx.label.name, source.path))
     compile = ctx.actions.args()
     compile.add_all(copts)
@@ -38,7 +38,7 @@ def _compile(ctx, source, copts, compilation):
     compile.add("-c", source)
     compile.add("-o", object)
     headers = [context.headers for context in compilation]
-    _clang(ctx, compile, depset([source], transitive = headers), object, "MiClangCompile", "Compiling %s by clang" % source.path)
+    _clang(ctx, compile, depset([source] + beside, transitive = headers), object, "MiClangCompile", "Compiling %s by clang" % source.path)
     return object
 
 def _objects_impl(target, ctx):
@@ -124,7 +124,8 @@ def mi_clang_library(name, v, **kwargs):
 
 def _clang_test_impl(ctx):
     compilation = [dep[CcInfo].compilation_context for dep in ctx.attr.deps]
-    objects = [_compile(ctx, f, ctx.attr.copts, compilation) for f in ctx.files.srcs if f.extension == "c"]
+    own = [f for f in ctx.files.srcs if f.extension == "h"]
+    objects = [_compile(ctx, f, ctx.attr.copts, compilation, own) for f in ctx.files.srcs if f.extension == "c"]
     archives = depset(transitive = [dep[_ObjectsInfo].archives for dep in ctx.attr.deps])
     program = ctx.actions.declare_file(ctx.label.name)
     link = ctx.actions.args()

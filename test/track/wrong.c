@@ -223,7 +223,11 @@ static void free_twice_by_other(void) {
   pthread_create(&thread, NULL, freeing, p);
   pthread_join(thread, NULL);
 }
-static void free_inside(void) { free(*hide(block(64) + 16)); }
+static void free_inside(void) {
+  unsigned char* p = block(64);
+  free(*hide(p + 16));
+  free(p);
+}
 static void free_static(void) {
   static unsigned char array[64] __attribute__((aligned(16)));
   free(*hide(array));
