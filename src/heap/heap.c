@@ -267,7 +267,11 @@ static void mi_heap_end(mi_heap_t* heap, mi_heap_t* successor) {
     _mi_meta_free(heap->ended, sizeof(*heap->ended));
     heap->ended = NULL;
   }
-  memset((void*)heap->listed, 0, sizeof(heap->listed));
+  // One by one, as a thread may ask just now whether there are any.
+  for (size_t bin = 0; bin < MI_BIN_COUNT; bin++) {
+    mi_atomic_store_relaxed(&heap->listed[bin].first, NULL);
+    heap->listed[bin].last = NULL;
+  }
   mi_atomic_store_relaxed(&heap->id, 0);
   heap->next = mi_heaps.ended;
   mi_heaps.ended = heap;

@@ -31,9 +31,7 @@ void __cyg_profile_func_exit(void* function, void* site) {
 }
 
 mi_gate void _mi_track_misused(const void* p) {
-  unsigned depth = mi_gate_depth;
-  // Memcheck does not see how a static C library lays out the variables of the first thread.
-  (void)VALGRIND_MAKE_MEM_DEFINED(&depth, sizeof(depth));
+  const unsigned depth = mi_gate_depth;
   for (unsigned i = 0; i < depth; i++) {
     VALGRIND_ENABLE_ERROR_REPORTING;
   }
