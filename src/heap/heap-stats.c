@@ -314,3 +314,11 @@ void _mi_heap_counts_end(mi_heap_t* heap, mi_heap_t* successor, mi_stats_t* kept
     in->malloc_requested.total = in->malloc_normal.total + in->malloc_huge.total;
   }
 }
+
+void _mi_heap_counts_clear(mi_heap_t* heap) {
+  // One by one: such a free may count just now.
+  mi_counter_t* const counts = (mi_counter_t*)&heap->counts;
+  for (size_t i = 0; i < sizeof(heap->counts) / sizeof(*counts); i++) {
+    mi_atomic_store_relaxed(&counts[i], 0);
+  }
+}

@@ -107,6 +107,9 @@ void _mi_theap_count_publish(mi_theap_t* theap);
 // may be NULL.
 void _mi_heap_counts_end(mi_heap_t* heap, mi_heap_t* successor, mi_stats_t* kept);
 
+// The memory of a heap that has ended becomes the next one: nothing is counted of that.
+void _mi_heap_counts_clear(mi_heap_t* heap);
+
 // Reads the statistics of a heap; NULL: of the process.
 void _mi_heap_stats_read(mi_heap_t* heap, mi_stats_t* stats);
 

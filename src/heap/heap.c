@@ -50,14 +50,6 @@ void _mi_heaps_unlock(void) { _mi_report_release(&mi_heaps.held, &mi_heaps.lock)
 
 bool _mi_heaps_are_busy_here(void) { return _mi_lock_is_mine(&mi_heaps.lock) && !_mi_lock_is_forking(); }
 
-// One by one: a free that began before the heap ended may count now.
-static void mi_heap_clear_counts(mi_heap_t* heap) {
-  mi_counter_t* const counts = (mi_counter_t*)&heap->counts;
-  for (size_t i = 0; i < sizeof(heap->counts) / sizeof(*counts); i++) {
-    mi_atomic_store_relaxed(&counts[i], 0);
-  }
-}
-
 mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
   if (mi_unlikely(_mi_heaps_are_busy_here())) {
     return NULL;
@@ -69,7 +61,7 @@ mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
     mi_heaps.ended = heap->next;
     // A free that had begun when the heap ended may have counted since.
     _mi_heap_counts_end(heap, _mi_heap_main(), NULL);
-    mi_heap_clear_counts(heap);
+    _mi_heap_counts_clear(heap);
   } else {
     heap = _mi_meta_zalloc(sizeof(*heap));
   }
