@@ -13,6 +13,9 @@ VARIANT_NAMES = [v.short for v in SHIPPED]
 # What a unit test may include; what of it is linked is up to the test.
 _INTERNALS = ["alloc", "base", "guarded", "hardening", "heap", "prim", "profile", "region", "sys"]
 
+# For tests that call the mi_ names.
+INTERNALS_WITH_API = _INTERNALS + ["api"]
+
 def _is_cxx(srcs):
     return any([s.endswith(".cc") for s in srcs])
 

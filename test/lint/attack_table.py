@@ -122,20 +122,6 @@ def check(files):
         yield "%s: the lines of the table of attacks are not in the order of the rows" % PAGE
 
 
-def write():
-    top = tree.root()
-    with open(os.path.join(top, ROWS), encoding="utf-8") as f:
-        wanted = section(f.read())
-    path = os.path.join(top, PAGE)
-    with open(path, encoding="utf-8") as f:
-        page = f.read()
-    if page.count(BEGIN) != 1 or page.count(END) != 1:
-        sys.exit("%s: the markers are missing" % PAGE)
-    before, unused, rest = page.partition(BEGIN)
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(before + BEGIN + wanted + END + rest.partition(END)[2])
-
-
 def sample(rows, table, begin=BEGIN):
     return {ROWS: rows, PAGE: "# A\n" + begin + HEAD + table + "\n" + END}
 
@@ -169,6 +155,6 @@ GOOD = [
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
-        write()
+        tree.replace_table(ROWS, PAGE, BEGIN, END, section)
     else:
         tree.main(check, SAMPLES, GOOD)

@@ -53,20 +53,6 @@ def check(files):
         yield "%s: the table of tools is not that of the rows (python3 test/lint/track_table.py --write)" % PAGE
 
 
-def write():
-    top = tree.root()
-    with open(os.path.join(top, ROWS), encoding="utf-8") as f:
-        wanted = section(f.read())
-    path = os.path.join(top, PAGE)
-    with open(path, encoding="utf-8") as f:
-        page = f.read()
-    if page.count(BEGIN) != 1 or page.count(END) != 1:
-        sys.exit("%s: the markers are missing" % PAGE)
-    before, unused, rest = page.partition(BEGIN)
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(before + BEGIN + wanted + END + rest.partition(END)[2])
-
-
 def sample(rows, line):
     return {ROWS: rows, PAGE: BEGIN + section("")[:0] + section("= x\n").replace("| x | yes | yes | yes | yes | yes | yes |\n", line) + END}
 
@@ -85,6 +71,6 @@ GOOD = [sample(TWO, LINE)]
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
-        write()
+        tree.replace_table(ROWS, PAGE, BEGIN, END, section)
     else:
         tree.main(check, SAMPLES, GOOD)

@@ -19,6 +19,20 @@ def root():
     return os.path.dirname(here)
 
 
+def replace_table(rows, page, begin, end, section):
+    """Puts `section` of the text of `rows` between two markers of `page`: what a check does that is called with --write."""
+    with open(os.path.join(root(), rows), encoding="utf-8") as f:
+        wanted = section(f.read())
+    path = os.path.join(root(), page)
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    if text.count(begin) != 1 or text.count(end) != 1:
+        sys.exit("%s: the markers are missing" % page)
+    before, _, rest = text.partition(begin)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(before + begin + wanted + end + rest.partition(end)[2])
+
+
 class Tree(dict):
     """Path relative to the root -> text."""
 
