@@ -102,9 +102,9 @@ mi_heap_t* _mi_heap_new(void) {
 
 static bool mi_heap_keeps_list(const mi_heap_t* heap) { return heap != _mi_heap_main(); }
 
-// Its lock is held; so in the next.
+// Its lock is held; so in the next. Release: a page of the main heap leaves it without a lock, and its links are the next's.
 static void mi_heap_link_page(mi_heap_t* heap, mi_page_t* page) {
-  mi_atomic_store_relaxed(&page->heap, heap);
+  mi_atomic_store_release(&page->heap, heap);
   if (!mi_heap_keeps_list(heap)) {
     return;
   }
@@ -169,8 +169,8 @@ void _mi_heap_enter_page_beside(mi_page_t* page, mi_page_t* other) {
 }
 
 void _mi_heap_leave_page(mi_page_t* page) {
-  // Relaxed: what is in the main heap stays there, and other heaps' pages are looked at again under the lock.
-  if (mi_heap_keeps_list(mi_atomic_load_relaxed(&page->heap))) {
+  // What is in the main heap stays there, and other heaps' pages are looked at again under the lock.
+  if (mi_heap_keeps_list(mi_atomic_load_acquire(&page->heap))) {
     mi_heap_t* const heap = _mi_page_lock_heap(page);
     mi_heap_unlink_page(heap, page);
     _mi_lock_release(&heap->lock);
