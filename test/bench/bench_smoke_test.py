@@ -11,13 +11,13 @@ import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-from harness import RunFailed, Allocator, build_bench, check_allocator, clean_environment
+from harness import RunFailed, Allocator, build_bench, check_allocator, clean_environment, result_lines
 
 
 def run(program, workload, environment):
     command = [program, workload, "1", "--rss"]
     done = subprocess.run(command, env=dict(clean_environment(), **environment), capture_output=True, text=True, timeout=120)
-    lines = [line for line in done.stdout.splitlines() if not line.startswith(("rss ", "latency "))]
+    lines = result_lines(done.stdout)
     if done.returncode != 0 or done.stderr or len(lines) != 1:
         return "status %d: %s %s" % (done.returncode, done.stdout.strip()[:200], done.stderr.strip()[:300])
     return lines[0]

@@ -60,6 +60,11 @@ def clean_environment():
     return keep
 
 
+def result_lines(output):
+    """What a workload of the bench program prints whatever the allocator: all but what it has measured itself."""
+    return [line for line in output.splitlines() if not line.startswith(("rss ", "latency "))]
+
+
 def find_allocators(extra_libraries, extra_programs):
     """All allocators at hand by name: peers as packaged, ours as built by Bazel, and those named on the command line."""
     found = {"glibc": Allocator("glibc")}

@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import counts
 import programs
 import report
-from harness import HERE, PEERS, ROOT, RunFailed, build_bench, check_allocator, find_allocators, install_packages, say
+from harness import HERE, PEERS, ROOT, RunFailed, build_bench, check_allocator, find_allocators, install_packages, result_lines, say
 
 MEMORY_ROUNDS = 3  # of the rows whose point is memory: their figures hardly vary and they mostly sleep
 MAX_RERUNS = 2
@@ -79,9 +79,8 @@ def measure(results, context, workload, allocator, reference):
         return  # an allocator linked into the bench program runs no other
     try:
         sample = workload.run(context, allocator)
-        text = b"\n".join(line for line in sample.output.splitlines() if not line.startswith(b"rss "))
-        expected = reference.setdefault(workload.name, text)
-        if text != expected:
+        lines = result_lines(sample.output.decode(errors="replace"))
+        if lines != reference.setdefault(workload.name, lines):
             raise RunFailed("its output differs from the one under glibc")
         results.add(workload.name, allocator.name, sample)
     except RunFailed as error:
