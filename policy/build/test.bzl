@@ -32,6 +32,13 @@ def _suite(name, tests, tags):
         tags = [t for t in tags if t == "manual"],
     )
 
+# Clang's sanitizers catch signals that tests wait for.
+_SIGNALS = "handle_abort=0:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0"
+_CLANG_ENV = {
+    "MSAN_OPTIONS": _SIGNALS,
+    "UBSAN_OPTIONS": _SIGNALS,
+}
+
 # What is sampled by chance would make tests of all else uncertain.
 _UNSAMPLED = {"MIMALLOC_GUARDED_SAMPLE_RATE": "0"}
 
@@ -61,7 +68,7 @@ def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts 
             size = size,
             srcs = srcs,
             copts = _copts(srcs) + copts + v.copts + v.test_copts,
-            env = env,
+            env = dict(env, **_CLANG_ENV) if v.compiler else env,
             # A failed assertion of base is reported by sys, which the linker has passed by when it comes to base.
             linkopts = _linkopts(srcs) + ["-lpthread", "-Wl,-u,_mi_assert_fail"] + linkopts + v.linkopts,
             # A test of a check by the compiler is as much part of a plain run as any other.
@@ -76,22 +83,42 @@ def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts 
             cc_test(linkstatic = True, **common)
     _suite(name, tests, tags)
 
-def mi_unit_tests(special = {}, **kwargs):
-    """A unit test for each `*_test.c` and `*_test.cc` of the folder.
+def mi_unit_tests(special = {}, variants = VARIANT_NAMES, under = {}, not_under = {}, at_once = {}, **kwargs):
+    """A unit test for each `*_test.c` and `*_test.cc` of the folder, and the suite `sanitized` of all that run under sanitizers.
 
     Args:
       special: arguments of mi_unit_test for files that need others, by file name without `.c`
+      variants: short names, of files for which `special` has none
+      under: short names of instrumented variants, by kind of sanitizer: every file is a test of them too
+      not_under: the files that are none, with a reason, by kind
+      at_once: the files that are in a plain run, by kind; others are <name>_more_<variant>, by hand
       **kwargs: arguments of all
     """
     found = native.glob(["*_test.c", "*_test.cc"], allow_empty = True)
     names = [f[:f.rindex(".")] for f in found]
-    for name in special:
-        if name not in names:
-            fail("no file of the special test " + name)
+    for table in [special] + not_under.values() + [{name: "" for name in kind} for kind in at_once.values()]:
+        for name in table:
+            if name not in names:
+                fail("no file of the test " + name)
+    sanitized = []
     for f, name in zip(found, names):
-        args = dict(kwargs)
+        args = dict(kwargs, variants = variants)
         args.update(special.get(name, {}))
-        mi_unit_test(name = name, srcs = [f], **args)
+        shorts = {
+            now: [
+                short
+                for kind, instrumented in under.items()
+                for short in instrumented
+                if name not in not_under[kind] and (name in at_once[kind]) == now
+            ]
+            for now in [True, False]
+        }
+        sanitized += [":%s_%s" % (name, short) for short in shorts[True]] + [":%s_more_%s" % (name, short) for short in shorts[False]]
+        mi_unit_test(name = name, srcs = [f], **dict(args, variants = args["variants"] + shorts[True]))
+        if shorts[False]:
+            mi_unit_test(name = name + "_more", srcs = [f], **dict(args, size = "large", variants = shorts[False], tags = args.get("tags", []) + ["manual"]))
+    if sanitized:
+        native.test_suite(name = "sanitized", tests = sanitized, tags = ["manual"])
 
 def mi_api_test(name, srcs, variants = VARIANT_NAMES, copts = [], linkopts = [], deps = [], tags = [], size = "small", env = _UNSAMPLED, **kwargs):
     """A program that is linked with a variant, malloc included, as a user's program would be."""

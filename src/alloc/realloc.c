@@ -104,7 +104,6 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
         _mi_profiled_offer(larger, newsize, newsize, __builtin_frame_address(0));
       }
       if (MI_HAS_PADDING) {
-        _mi_track_made(larger->single_start, larger->request, larger->start, larger->start + larger->slice_count * MI_SLICE_SIZE, true);
         _mi_block_set_request(larger, larger->single_start, newsize);
         if (zero) {
           memset(larger->single_start + old_usable, 0, _mi_min(old_capacity, newsize) - old_usable);

@@ -21,7 +21,8 @@ mi_inline uint64_t _mi_bits_count_in_bytes(uint64_t x) {
   return (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
 }
 
-mi_inline uint32_t _mi_bits_sum_bytes(uint64_t x) {
+// Wraps: of the product only the highest part is the sum.
+mi_inline mi_wraps uint32_t _mi_bits_sum_bytes(uint64_t x) {
   x = (x & UINT64_C(0x00ff00ff00ff00ff)) + ((x >> 8) & UINT64_C(0x00ff00ff00ff00ff));
   return (uint32_t)((x * UINT64_C(0x0001000100010001)) >> 48);
 }

@@ -76,7 +76,8 @@ mi_page_t* _mi_heap_take_listed(mi_heap_t* heap, unsigned bin, mi_theap_t* theap
     return NULL;
   }
   _mi_lock_acquire(&heap->lock);
-  mi_page_t* page = mi_atomic_load_relaxed(&list->first);
+  // A theap changes its heap under the lock of the one that it leaves: if it has, this one may be another heap by now.
+  mi_page_t* page = mi_atomic_load_relaxed(&theap->heap) == heap ? mi_atomic_load_relaxed(&list->first) : NULL;
   for (; page != NULL; page = page->next) {
     uint64_t remote = mi_atomic_load_relaxed(&page->remote);
     bool claimed = false;

@@ -45,7 +45,8 @@ mi_inline uint8_t* _mi_block_trailer(const mi_page_t* page, const void* block) {
 }
 
 // Whether the blocks of the page are neither the smallest, whose slack takes care, nor such that are looked at as they are cleared.
-mi_inline bool mi_block_is_small(const mi_page_t* page) {
+// Wraps: the smallest are above every bound.
+mi_inline mi_wraps bool mi_block_is_small(const mi_page_t* page) {
   const size_t least = MI_PADDING_SIZE + MI_PADDING_SHORT;
   return page->block_size - least < MI_FILL_LOOK_MIN - least;
 }

@@ -7,6 +7,7 @@
 
 #include "src/heap/heap-stats.h"
 #include "src/heap/subproc.h"
+#include "src/heap/visit.h"
 
 typedef struct mi_blocks_seen_s {
   const mi_heap_t* heap;    // NULL: of all heaps
@@ -102,7 +103,7 @@ static void mi_counts_look(const mi_heap_counts_t* counts, mi_blocks_seen_t* see
   if (by_calls) {
     seen->bytes = mi_atomic_load_relaxed(&counts->malloc_normal.current);
   } else {
-    _mi_heap_visit_arena_pages(seen->heap, &mi_page_look, seen);
+    _mi_visit_arena_pages(seen->heap, &mi_page_look, seen);
   }
 }
 
@@ -172,7 +173,7 @@ void _mi_theap_stats_read(const mi_theap_t* theap, mi_stats_t* stats) {
       stats->theaps.current++;
     }
   }
-  _mi_heap_visit_arena_pages(heap, &mi_page_look, &seen);
+  _mi_visit_arena_pages(heap, &mi_page_look, &seen);
   for (size_t i = 0; i < MI_STAT_BINS; i++) {
     stats->malloc_bins[i] = mi_count_of_thread(seen.current[i], seen.total[i]);
     stats->page_bins[i] = mi_count_of_thread(seen.pages[i], seen.pages[i]);

@@ -66,20 +66,22 @@ mi_heap_t* _mi_heap_new_as(const mi_heap_config_t* config) {
     heap = _mi_meta_zalloc(sizeof(*heap));
   }
   if (heap != NULL) {
-    heap->main = config->is_main ? NULL : main;
+    // Who has found the heap that was here may still look at what is stored by itself.
+    mi_atomic_poke(&heap->main, config->is_main ? NULL : main);
     heap->next_main = NULL;
     if (config->is_main) {
       heap->next_main = _mi_heap_main()->next_main;
       _mi_heap_main()->next_main = heap;
     }
-    heap->tag = config->tag;
+    mi_atomic_poke(&heap->tag, config->tag);
     heap->allow_destroy = config->allow_destroy;
     mi_atomic_store_relaxed(&heap->arena, config->arena);
     mi_atomic_store_relaxed(&heap->numa_node, -1);
     mi_atomic_store_relaxed(&heap->fill_preserve, 0);
     mi_atomic_store_relaxed(&heap->profiler, 0);
     mi_atomic_store_relaxed(&heap->profiler_of_all, 0);
-    memset((void*)&heap->guarded, 0, sizeof(heap->guarded));
+    mi_atomic_store_relaxed(&heap->guarded.has_rate, false);
+    mi_atomic_store_relaxed(&heap->guarded.has_bounds, false);
     mi_atomic_store_relaxed(&heap->id, ++mi_heaps.last_id);
     heap->prev = NULL;
     heap->next = mi_heaps.first;
@@ -425,19 +427,6 @@ void _mi_heap_destroy(mi_heap_t* heap) { mi_heap_end_as(heap, true); }
 
 // The end of the process
 
-void _mi_heap_visit_arena_pages(const mi_heap_t* heap, bool (*visit)(mi_page_t* page, void* arg), void* arg) {
-  mi_arena_t* arena;
-  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
-    size_t index = _mi_bitmap_next_set(arena->heads, arena->slice_count, 0);
-    for (; index < arena->slice_count; index = _mi_bitmap_next_set(arena->heads, arena->slice_count, index + 1)) {
-      mi_page_t* const page = _mi_arena_page_meta(arena, index);
-      if (heap == NULL || mi_atomic_load_relaxed(&page->heap) == heap) {
-        (void)visit(page, arg);
-      }
-    }
-  }
-}
-
 static bool mi_page_unregister(mi_page_t* page, void* arg) {
   (void)arg;
   _mi_page_map_unregister(page->start, page->slice_count);
@@ -452,7 +441,7 @@ static bool mi_page_note_use(mi_page_t* page, void* in_use) {
 
 static bool mi_heaps_are_empty(void) {
   bool in_use = false;
-  _mi_heap_visit_arena_pages(NULL, &mi_page_note_use, &in_use);
+  _mi_visit_arena_pages(NULL, &mi_page_note_use, &in_use);
   _mi_single_visit(&mi_page_note_use, &in_use);
   return !in_use && !_mi_zero_size_in_use();
 }
@@ -488,7 +477,7 @@ bool _mi_heaps_destroy_all(bool unloaded) {
       memset((void*)heap->listed, 0, sizeof(heap->listed));
     }
     memset((void*)_mi_heap_main()->listed, 0, sizeof(_mi_heap_main()->listed));
-    _mi_heap_visit_arena_pages(NULL, &mi_page_unregister, NULL);
+    _mi_visit_arena_pages(NULL, &mi_page_unregister, NULL);
     _mi_zero_size_destroy_all();
     _mi_slots_forget();
     _mi_arenas_destroy();

@@ -59,9 +59,6 @@ void _mi_heap_collect(mi_heap_t* heap, bool force);
 // In a forked child: gives back the theaps of threads that do not exist here. Their pages are left alone.
 void _mi_heaps_drop_orphans(void);
 
-// Calls `visit` for the heap's pages in arenas, those of all heaps for NULL. The page may be gone when it returns.
-void _mi_heap_visit_arena_pages(const mi_heap_t* heap, bool (*visit)(mi_page_t* page, void* arg), void* arg);
-
 // Calls `visit` for each heap, the main one first, none of which can end meanwhile, until it returns false.
 void _mi_heaps_visit(bool (*visit)(mi_heap_t* heap, void* arg), void* arg);
 

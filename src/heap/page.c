@@ -512,7 +512,8 @@ static bool mi_page_had_block(const mi_page_t* page, const void* p) {
 static mi_page_t* mi_page_at_slice(const mi_arena_t* arena, size_t index, const void* p, bool stale) {
   for (size_t back = 0; back <= index; back++) {
     const size_t head = index - back;
-    const bool in_use = _mi_bitmap_count(arena->heads, head, 1) == 1;
+    // Acquire: the page is seen as it was made.
+    const bool in_use = _mi_bitmap_is_set_acquire(arena->heads, head);
     const bool readable = !arena->commit_lazily || _mi_bitmap_count(arena->group_ready, head >> MI_GROUP_SHIFT, 1) == 1;
     if (!readable || (stale && back >= MI_LARGE_PAGE_SLICES)) {
       return NULL;

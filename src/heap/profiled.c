@@ -56,7 +56,8 @@ uint32_t _mi_profiled_wanted(const mi_heap_t* heap) {
   if (own != 0) {
     return own;
   }
-  return mi_atomic_load_relaxed(&(heap->main != NULL ? heap->main : heap)->profiler_of_all);
+  const mi_heap_t* const main = mi_atomic_peek(&heap->main);
+  return mi_atomic_load_relaxed(&(main != NULL ? main : heap)->profiler_of_all);
 }
 
 bool _mi_profiled_attach(mi_heap_t* heap, uint32_t number) {

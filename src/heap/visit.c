@@ -97,7 +97,7 @@ static bool mi_visit_single(const mi_visit_t* visit, const mi_heap_t* heap, mi_p
                                .used = 1,
                                .block_size = size,
                                .full_block_size = whole,
-                               .heap_tag = heap->tag};
+                               .heap_tag = mi_atomic_peek(&heap->tag)};
   return !mi_single_is_live(page) ||
       (mi_visit_tell(visit, heap, &area, NULL, size) &&
        (!visit->blocks || !mi_single_is_live(page) || mi_visit_tell(visit, heap, &area, block, size)));
@@ -119,7 +119,7 @@ static bool mi_visit_page(const mi_visit_t* visit, const mi_heap_t* heap, mi_pag
                                .used = mi_view_count(&view),
                                .block_size = page->block_size - MI_BLOCK_EXTRA,
                                .full_block_size = page->block_size,
-                               .heap_tag = heap->tag};
+                               .heap_tag = mi_atomic_peek(&heap->tag)};
   if (!mi_visit_tell(visit, heap, &area, NULL, area.block_size)) {
     return false;
   }
@@ -139,14 +139,15 @@ static bool mi_visit_page(const mi_visit_t* visit, const mi_heap_t* heap, mi_pag
 
 static bool mi_visit_wants(const mi_visit_t* visit, const mi_heap_t* heap, uintptr_t owner, uintptr_t last_tid) {
   return heap != NULL && (visit->heap == NULL || heap == visit->heap) &&
-      (visit->main == NULL || heap == visit->main || heap->main == visit->main) &&
-      (visit->tag < 0 || heap->tag == visit->tag) && (!visit->abandoned || owner == MI_TID_NONE) &&
+      (visit->main == NULL || heap == visit->main || mi_atomic_peek(&heap->main) == visit->main) &&
+      (visit->tag < 0 || mi_atomic_peek(&heap->tag) == visit->tag) && (!visit->abandoned || owner == MI_TID_NONE) &&
       (visit->tid == 0 || last_tid == visit->tid);
 }
 
 // The page is pinned, and was in use after that.
 static bool mi_visit_pinned(const mi_visit_t* visit, mi_page_t* page) {
-  const mi_heap_t* const heap = mi_atomic_load_relaxed(&page->heap);
+  // Acquire pairs with the release of whoever moved the page there.
+  const mi_heap_t* const heap = mi_atomic_load_acquire(&page->heap);
   if (!mi_visit_wants(visit, heap, mi_atomic_load_relaxed(&page->owner), mi_atomic_load_relaxed(&page->last_tid))) {
     return true;
   }
@@ -154,6 +155,30 @@ static bool mi_visit_pinned(const mi_visit_t* visit, mi_page_t* page) {
 }
 
 // All pages
+
+void _mi_visit_arena_pages(const mi_heap_t* heap, bool (*visit)(mi_page_t* page, void* arg), void* arg) {
+  mi_pin_t* const pin = _mi_pin_take();
+  mi_arena_t* arena;
+  for (size_t i = 0; (arena = _mi_arena_at(i)) != NULL; i++) {
+    size_t index = _mi_bitmap_next_set(arena->heads, arena->slice_count, 0);
+    for (; index < arena->slice_count; index = _mi_bitmap_next_set(arena->heads, arena->slice_count, index + 1)) {
+      mi_page_t* const page = _mi_arena_page_meta(arena, index);
+      if (pin != NULL) {
+        _mi_pin_set(pin, page);
+      }
+      // Acquire as below.
+      if (_mi_bitmap_is_set_acquire(arena->heads, index) && (heap == NULL || mi_atomic_load_relaxed(&page->heap) == heap)) {
+        (void)visit(page, arg);
+      }
+      if (pin != NULL) {
+        _mi_pin_clear(pin);
+      }
+    }
+  }
+  if (pin != NULL) {
+    _mi_pin_give(pin);
+  }
+}
 
 static bool mi_visit_arena(const mi_visit_t* visit, const mi_arena_t* arena, mi_pin_t* pin) {
   bool go_on = true;
@@ -203,7 +228,7 @@ static bool mi_visit_zero_sizes(const mi_visit_t* visit) {
                                  .used = page.used,
                                  .block_size = 0,
                                  .full_block_size = MI_BLOCK_ALIGN,
-                                 .heap_tag = page.heap->tag};
+                                 .heap_tag = mi_atomic_peek(&page.heap->tag)};
     if (!mi_visit_tell(visit, page.heap, &area, NULL, 0)) {
       return false;
     }

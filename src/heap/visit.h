@@ -19,6 +19,10 @@ typedef struct mi_visit_s {
   void* arg;
 } mi_visit_t;
 
+// Calls `visit` for the heap's pages in arenas, those of all heaps for NULL. A page is in use when the call begins, and does not
+// become another one during it, unless there are too many visits at once.
+void _mi_visit_arena_pages(const mi_heap_t* heap, bool (*visit)(mi_page_t* page, void* arg), void* arg);
+
 // Adds the live blocks of a heap, and their usable bytes.
 void _mi_visit_sum(const mi_heap_t* heap, size_t* blocks, size_t* bytes);
 

@@ -246,7 +246,7 @@ def run(args, row):
         timeout = float(row.how.get("timeout", 30)) * args.slow
         with Settings(row, args.system):
             # The environment is given through `env` semantics of exec only: the runner itself is never preloaded.
-            p = subprocess.Popen([program] + words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            p = subprocess.Popen(shlex.split(args.under) + [program] + words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  preexec_fn=prepare(row), start_new_session=True, cwd=scratch or None)
             hung = False
             try:
@@ -384,6 +384,7 @@ def main():
     parser.add_argument("--cxx", default="g++")
     parser.add_argument("--only", action="append", help="run rows whose name has this text")
     parser.add_argument("--except", dest="left_out", metavar="REGEX", help="leave rows out whose name begins so")
+    parser.add_argument("--under", default="", metavar="COMMAND", help="run each program by this tool; what the tool says counts as said by the program")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sampled", metavar="N", default="0", help="guard one in N allocations where the row does not say how many; 0 none, so that rows are certain")
     parser.add_argument("--slow", type=float, default=1.0, help="factor on every timeout")

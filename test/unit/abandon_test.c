@@ -202,6 +202,26 @@ MI_TEST(list_order) {
   _mi_collect(true);
 }
 
+// A theap that is about to look for a page may have lost its heap, whose place another heap has by then.
+MI_TEST(only_the_heap_of_the_theap_is_looked_at) {
+  mi_heap_t* const heap = _mi_heap_new();
+  MI_REQUIRE(heap != NULL);
+  mi_theap_t* const theap = _mi_heap_theap(heap);
+  mi_page_t* const page = _mi_page_new(theap, 30);
+  MI_REQUIRE(page != NULL);
+  _mi_page_extend(page);
+  void* const kept = mi_abandon_test_pop(page);
+  _mi_page_abandon(page);
+  MI_CHECK_EQ(mi_abandon_test_listed(heap, 30, page), 1);
+  MI_CHECK(_mi_heap_take_listed(heap, 30, _mi_theap_default()) == NULL);
+  MI_CHECK_EQ(mi_abandon_test_listed(heap, 30, page), 1);
+  MI_CHECK_PTR_EQ(_mi_heap_take_listed(heap, 30, theap), page);
+  _mi_queue_push_front(theap, page);
+  _mi_free(kept);
+  _mi_heap_delete(heap);
+  _mi_collect(true);
+}
+
 // A page with nothing in use is not listed but given back.
 MI_TEST(empty_page_is_released) {
   const int64_t pages = mi_abandon_test_current(&_mi_stats.pages);

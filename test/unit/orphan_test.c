@@ -10,6 +10,7 @@
 #include "src/alloc/alloc.h"
 #include "src/heap/heap.h"
 #include "src/heap/process.h"
+#include "src/heap/visit.h"
 #include "src/sys/stats.h"
 #include "test/lib/child.h"
 #include "test/lib/test.h"
@@ -184,7 +185,7 @@ static void mi_orphan_test_goes_on(void* arg) {
   _mi_collect(true);
   MI_CHECK(!_mi_orphans_pending());
   size_t lost = 0;
-  _mi_heap_visit_arena_pages(NULL, &mi_orphan_test_count, &lost);
+  _mi_visit_arena_pages(NULL, &mi_orphan_test_count, &lost);
   MI_CHECK_MSG(lost <= THREADS, "%zu pages are lost with %d threads", lost, (int)THREADS);
   for (int i = 0; i < 3000; i++) {
     mi_orphan_test_step(&seed);
