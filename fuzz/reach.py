@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# Owns: which functions of the allocator only fuzzing comes to: those that the kept inputs enter, and no unit test and no row of the contract.
+# May include: fuzz/coverage.py, fuzz/targets.py.
+# Called by: a person, fuzz/reach.py, which writes fuzz/only-by-fuzzing.txt; it takes some minutes.
+# Invariants: all are compiled alike, by clang without optimisation, under the variants of coverage.txt. A program of a test counts for what it
+# entered until it ended well: what is entered only on the way to a death is not known to be.
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import coverage  # noqa: E402
+import targets as table  # noqa: E402
+
+ROOT = coverage.ROOT
+TIMEOUT = 300
+WHOLE = {"layers": []}
+HEAD = """# Functions of the allocator that the kept inputs of the fuzz targets enter, and no unit test and no row of the contract: source, function.
+# fuzz/reach.py makes this anew, by llvm-cov, under the variants of coverage.txt: after new tests or inputs, whose functions come or go.
+# //fuzz:coverage_test fails when the kept inputs lose one. A function here asks for a unit test.
+"""
+
+
+def link_options():
+    """What test/unit/BUILD.bazel links a test with besides."""
+    text = re.search(r"^_SPECIAL = (\{.*?^\})", (ROOT / "test/unit/BUILD.bazel").read_text(), re.S | re.M).group(1)
+    names = {"INTERNALS_WITH_API": [], "VARIANT_NAMES": [], "__builtins__": {}}
+    return {name: row.get("linkopts", []) for name, row in eval(text, names).items()}
+
+
+def of_unit_tests(tools, variant, folder, objects):
+    """{(source, function)}"""
+    archive = "%s/%s/allocator.a" % (folder, variant)
+    subprocess.run(["ar", "rcs", archive] + objects, check=True)
+    special = link_options()
+
+    def run(test):
+        name = test.stem
+        program = "%s/%s_%s" % (folder, name, variant)
+        own = coverage.compile_unit(tools[0], variant, folder, str(test.relative_to(ROOT)))
+        subprocess.run([tools[0], "-pthread", "-fprofile-instr-generate", own, archive] + special.get(name, []) + ["-lm", "-o", program], check=True)
+        raw = program + ".raws"
+        os.makedirs(raw, exist_ok=True)
+        try:
+            subprocess.run([program], env=dict(os.environ, LLVM_PROFILE_FILE=raw + "/%p", MIMALLOC_GUARDED_SAMPLE_RATE="0"), cwd=folder,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            print("%s under %s was ended after %d seconds" % (name, variant, TIMEOUT), file=sys.stderr)
+        raws = ["%s/%s" % (raw, f) for f in os.listdir(raw)]
+        entered = coverage.read_profile(tools, program, raws)[1] if raws else set()
+        if not entered:
+            print("%s under %s told nothing" % (name, variant), file=sys.stderr)
+        os.remove(program)
+        return entered
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return set().union(*pool.map(run, sorted((ROOT / "test" / "unit").glob("*_test.c"))))
+
+
+def of_contract(tools, variant, folder, objects):
+    """{(source, function)}: its programs, preloaded with a library that counts; each as rows.txt says, whatever it ends with."""
+    library = "%s/libcounts-%s.so" % (folder, variant)
+    own = [coverage.compile_unit(tools[0], variant, folder, str(u.relative_to(ROOT))) for u in sorted((ROOT / "src/api").glob("override*.c")) if
+           "cxx" not in u.name]
+    subprocess.run([tools[0], "-shared", "-pthread", "-fprofile-instr-generate"] + objects + own + ["-o", library], check=True)
+    raw = "%s/contract_%s.raws" % (folder, variant)
+    os.makedirs(raw, exist_ok=True)
+    programs, done = {}, set()
+    for line in (ROOT / "test/contract/rows.txt").read_text().splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        _, call, _, how, _ = [part.strip() for part in line.split("|", 4)]
+        words = call.split()
+        source = ROOT / "test" / "contract" / (words[0] + ".c")
+        if (call, how) in done or not source.exists() or "{" in call or re.search(r"nopreload|setuid|nobody|system|noproc|=\w+-", how):
+            continue
+        done.add((call, how))
+        if words[0] not in programs:
+            programs[words[0]] = "%s/contract_%s" % (folder, words[0])
+            subprocess.run(["cc", "-std=gnu11", "-O1", "-w", "-fno-builtin", "-pthread", "-I.", "-Iinclude", str(source), "-o", programs[words[0]], "-ldl"],
+                           cwd=ROOT)
+        environment = dict(w.split("=", 1) for w in how.split() if w.startswith("MIMALLOC_") and "=" in w)
+        try:
+            subprocess.run([programs[words[0]]] + words[1:], env=dict(os.environ, LD_PRELOAD=library, LLVM_PROFILE_FILE=raw + "/%m_%4m", **environment),
+                           cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        except (subprocess.TimeoutExpired, OSError):
+            pass
+    raws = ["%s/%s" % (raw, f) for f in os.listdir(raw)]
+    return coverage.read_profile(tools, library, raws)[1] if raws else set()
+
+
+def main():
+    tools, fuzzed, tested = coverage.find_tools(), set(), set()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = list(coverage.read_table())
+        for target, variant in rows:
+            fuzzed |= coverage.measure(tools, target, variant, folder)[1]
+        for variant in sorted({variant for _, variant in rows}):
+            units = table.allocator(ROOT, WHOLE)
+            with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+                objects = list(pool.map(lambda unit: coverage.compile_unit(tools[0], variant, folder, unit), units))
+            for kind, found in (("unit tests", of_unit_tests(tools, variant, folder, objects)),
+                                ("the contract", of_contract(tools, variant, folder, objects))):
+                print("%s: %s enter %d functions" % (variant, kind, len(found)))
+                tested |= found
+    only = sorted(fuzzed - tested)
+    coverage.ONLY.write_text(HEAD + "".join("%-34s %s\n" % row for row in only))
+    print("fuzzing enters %d functions, %d of them alone" % (len(fuzzed), len(only)))
+
+
+main()
