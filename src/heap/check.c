@@ -63,10 +63,9 @@ static uint32_t mi_check_blocks(mi_page_t* page) {
 // Where its memory is from.
 static void mi_check_place(const mi_page_t* page) {
   const mi_arena_t* const arena = page->arena;
-  mi_assert_expensive(arena != NULL && page->slice_index + page->slice_count <= arena->slice_count);
   mi_assert_expensive(page->start == arena->base + page->slice_index * MI_SLICE_SIZE);
-  mi_assert_expensive(_mi_bitmap_is_set(arena->heads, page->slice_index));
-  mi_assert_expensive(_mi_bitmap_count(arena->heads, page->slice_index, page->slice_count) == 1);
+  mi_assert_expensive(_mi_bitmap_is_set(arena->heads, page->slice_index) &&
+                      _mi_bitmap_count(arena->heads, page->slice_index, page->slice_count) == 1);
   mi_assert_expensive(_mi_bitmap_count(arena->free, page->slice_index, page->slice_count) == 0);
   mi_assert_expensive(_mi_bitmap_count(arena->purge, page->slice_index, page->slice_count) == 0);
   mi_assert_expensive(arena->commit_lazily ||
@@ -80,15 +79,13 @@ static void mi_check_page(const mi_theap_t* theap, mi_page_t* page, unsigned bin
   mi_assert_expensive(page->bin == bin && page->block_size == _mi_bin_block_size(bin));
   mi_assert_expensive(page->theap == theap);
   mi_assert_expensive((mi_atomic_load_relaxed(&page->owner) & ~(uintptr_t)MI_OWNER_FLAGS) == theap->tid);
-  mi_assert_expensive(page->reserved > 0 && page->reserved * page->block_size <= page->slice_count * MI_SLICE_SIZE);
   mi_check_place(page);
   // Acquire pairs with the release of the frees: their links are visible.
   const uint64_t remote = mi_atomic_load_acquire(&page->remote);
   mi_assert_expensive((remote & MI_REMOTE_OWNED) != 0);
-  mi_assert_expensive(page->capacity <= page->reserved);
+  mi_assert_expensive(page->capacity <= page->reserved && page->reserved * page->block_size <= page->slice_count * MI_SLICE_SIZE);
   const uint32_t in_use = _mi_page_in_use(page);
   mi_assert_expensive(in_use <= page->capacity && _mi_remote_count(remote) <= in_use);
-  mi_assert_expensive(!page->retired || _mi_page_used(page) == in_use + MI_RETIRED_USES);
   uint32_t free = 0;
   const bool listed = MI_HAS_OUTLINE_LISTS || (mi_check_list(page, page->free, &free) && mi_check_list(page, page->local_free, &free));
   mi_assert_expensive(MI_HAS_OUTLINE_LISTS || !listed || !mi_check_is_whole() || free == page->capacity - in_use);

@@ -49,6 +49,17 @@ static void mi_check_test_used(void) { mi_check_test_page->used--; }
 static void mi_check_test_capacity(void) { mi_check_test_page->capacity--; }
 static void mi_check_test_owner(void) { mi_atomic_store_relaxed(&mi_check_test_page->owner, MI_TID_NONE); }
 static void mi_check_test_remote(void) { mi_atomic_store_relaxed(&mi_check_test_page->remote, 0); }
+static void mi_check_test_more_freed(void) {
+  const uint64_t more = _mi_page_in_use(mi_check_test_page) + 1;
+  mi_atomic_store_relaxed(&mi_check_test_page->remote, MI_REMOTE_OWNED | more << MI_REMOTE_COUNT_SHIFT);
+}
+static void mi_check_test_beyond(void) { mi_check_test_page->capacity = mi_check_test_page->reserved + 1; }
+static void mi_check_test_bin(void) { mi_check_test_page->bin++; }
+static void mi_check_test_other_theap(void) { mi_check_test_page->theap = NULL; }
+static void mi_check_test_place(void) { mi_check_test_page->slice_index++; }
+static void mi_check_test_committed(void) {
+  (void)_mi_bitmap_clear(mi_check_test_page->arena->committed, mi_check_test_page->slice_index, 1);
+}
 static void mi_check_test_lost(void) {
   mi_block_t* const first = mi_check_test_page->local_free;
   mi_check_test_page->local_free = _mi_block_next(mi_check_test_page, first);
@@ -98,6 +109,12 @@ static const mi_check_case_t mi_check_cases[] = {
     {"capacity", &mi_check_test_capacity, "assertion failed: .*check\\.c:.*mi_check_page: ", false},
     {"owner", &mi_check_test_owner, "assertion failed: .*check\\.c:.*mi_check_page: .*owner", false},
     {"remote", &mi_check_test_remote, "assertion failed: .*check\\.c:.*mi_check_page: .*remote &", false},
+    {"more-freed", &mi_check_test_more_freed, "assertion failed: .*check\\.c:.*mi_check_page: .*_mi_remote_count", false},
+    {"beyond", &mi_check_test_beyond, "assertion failed: .*check\\.c:.*mi_check_page: .*page->capacity <= page->reserved", false},
+    {"bin", &mi_check_test_bin, "assertion failed: .*check\\.c:.*mi_check_page: .*page->bin == bin", false},
+    {"theap", &mi_check_test_other_theap, "assertion failed: .*check\\.c:.*mi_check_page: .*page->theap == theap", false},
+    {"place", &mi_check_test_place, "assertion failed: .*check\\.c:.*mi_check_place: .*page->start == ", false},
+    {"committed", &mi_check_test_committed, "assertion failed: .*check\\.c:.*mi_check_place: .*arena->committed", false},
     {"lost", &mi_check_test_lost, "assertion failed: .*check\\.c:.*mi_check_page: .*free == page->capacity - in_use", false},
     {"twice", &mi_check_test_twice, "assertion failed: .*check\\.c:.*mi_check_list: ", false},
     {"live-lost", &mi_check_test_live_lost, "assertion failed: .*check\\.c:.*mi_check_page: .*live == in_use", false},
