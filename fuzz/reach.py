@@ -26,6 +26,16 @@ HEAD = """# Functions of the allocator that the kept inputs of the fuzz targets 
 """
 
 
+def read_names(tools, profile, raws):
+    """The names of the functions that were entered: they are unique in the allocator, which a check of the tree sees to."""
+    if not raws:
+        return set()
+    subprocess.run([tools[1], "merge", "-failure-mode=all", *raws, "-o", profile], check=True, stderr=subprocess.DEVNULL)
+    told = subprocess.run([tools[1], "show", "-all-functions", profile], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return {name.split(":")[-1] for name, count in re.findall(r"^  (\S+):\n    Hash: .*\n    Counters: .*\n    Function count: (\d+)$", told, re.M)
+            if int(count) > 0}
+
+
 def link_options():
     """What test/unit/BUILD.bazel links a test with besides."""
     text = re.search(r"^_SPECIAL = (\{.*?^\})", (ROOT / "test/unit/BUILD.bazel").read_text(), re.S | re.M).group(1)
@@ -34,7 +44,7 @@ def link_options():
 
 
 def of_unit_tests(tools, variant, folder, objects):
-    """{(source, function)}"""
+    """The names of the functions that they enter."""
     archive = "%s/%s/allocator.a" % (folder, variant)
     subprocess.run(["ar", "rcs", archive] + objects, check=True)
     special = link_options()
@@ -51,19 +61,19 @@ def of_unit_tests(tools, variant, folder, objects):
                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=TIMEOUT)
         except subprocess.TimeoutExpired:
             print("%s under %s was ended after %d seconds" % (name, variant, TIMEOUT), file=sys.stderr)
-        raws = ["%s/%s" % (raw, f) for f in os.listdir(raw)]
-        entered = coverage.read_profile(tools, program, raws)[1] if raws else set()
-        if not entered:
-            print("%s under %s told nothing" % (name, variant), file=sys.stderr)
         os.remove(program)
-        return entered
+        raws = ["%s/%s" % (raw, f) for f in os.listdir(raw)]
+        if not raws:
+            print("%s under %s told nothing" % (name, variant), file=sys.stderr)
+        return raws
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        return set().union(*pool.map(run, sorted((ROOT / "test" / "unit").glob("*_test.c"))))
+        raws = sum(pool.map(run, sorted((ROOT / "test" / "unit").glob("*_test.c"))), [])
+    return read_names(tools, archive + ".profile", raws)
 
 
 def of_contract(tools, variant, folder, objects):
-    """{(source, function)}: its programs, preloaded with a library that counts; each as rows.txt says, whatever it ends with."""
+    """The same of its programs, preloaded with a library that counts; each as rows.txt says, whatever it ends with."""
     library = "%s/libcounts-%s.so" % (folder, variant)
     own = [coverage.compile_unit(tools[0], variant, folder, str(u.relative_to(ROOT))) for u in sorted((ROOT / "src/api").glob("override*.c")) if
            "cxx" not in u.name]
@@ -90,8 +100,7 @@ def of_contract(tools, variant, folder, objects):
                            cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
         except (subprocess.TimeoutExpired, OSError):
             pass
-    raws = ["%s/%s" % (raw, f) for f in os.listdir(raw)]
-    return coverage.read_profile(tools, library, raws)[1] if raws else set()
+    return read_names(tools, library + ".profile", ["%s/%s" % (raw, f) for f in os.listdir(raw)])
 
 
 def main():
@@ -108,7 +117,7 @@ def main():
                                 ("the contract", of_contract(tools, variant, folder, objects))):
                 print("%s: %s enter %d functions" % (variant, kind, len(found)))
                 tested |= found
-    only = sorted(fuzzed - tested)
+    only = sorted(f for f in fuzzed if f[1] not in tested)
     coverage.ONLY.write_text(HEAD + "".join("%-34s %s\n" % row for row in only))
     print("fuzzing enters %d functions, %d of them alone" % (len(fuzzed), len(only)))
 
