@@ -4,7 +4,9 @@
 # Called by: a person, fuzz/reach.py, which writes fuzz/only-by-fuzzing.txt; it takes some minutes.
 # Invariants: all are compiled alike, by clang without optimisation, under the variants of coverage.txt. A program of a test counts for what it
 # entered until it ended well: what is entered only on the way to a death is not known to be.
+import argparse
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
@@ -18,7 +20,7 @@ import coverage  # noqa: E402
 import targets as table  # noqa: E402
 
 ROOT = coverage.ROOT
-TIMEOUT = 300
+TIMEOUT = 900
 WHOLE = {"layers": []}
 HEAD = """# Functions of the allocator that the kept inputs of the fuzz targets enter, and no unit test and no row of the contract: source, function.
 # fuzz/reach.py makes this anew, by llvm-cov, under the variants of coverage.txt: after new tests or inputs, whose functions come or go.
@@ -97,29 +99,45 @@ def of_contract(tools, variant, folder, objects):
         environment = dict(w.split("=", 1) for w in how.split() if w.startswith("MIMALLOC_") and "=" in w)
         try:
             subprocess.run([programs[words[0]]] + words[1:], env=dict(os.environ, LD_PRELOAD=library, LLVM_PROFILE_FILE=raw + "/%m_%4m", **environment),
-                           cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+                           cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
         except (subprocess.TimeoutExpired, OSError):
             pass
     return read_names(tools, library + ".profile", ["%s/%s" % (raw, f) for f in os.listdir(raw)])
 
 
+def kept(file, make):
+    """What was found before, or else now."""
+    if not file.exists():
+        file.write_text(json.dumps(sorted(make())))
+    return json.loads(file.read_text())
+
+
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--work", type=pathlib.Path, help="a folder, in which parts that are done stay done, to go on after an interruption")
+    parser.add_argument("--variant", action="append", help="look at the tests of this one only, and write nothing but into the folder")
+    arguments = parser.parse_args()
     tools, fuzzed, tested = coverage.find_tools(), set(), set()
     with tempfile.TemporaryDirectory() as folder:
+        work = arguments.work or pathlib.Path(folder)
+        work.mkdir(parents=True, exist_ok=True)
         rows = list(coverage.read_table())
-        for target, variant in rows:
-            fuzzed |= coverage.measure(tools, target, variant, folder)[1]
-        for variant in sorted({variant for _, variant in rows}):
-            units = table.allocator(ROOT, WHOLE)
-            with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-                objects = list(pool.map(lambda unit: coverage.compile_unit(tools[0], variant, folder, unit), units))
-            for kind, found in (("unit tests", of_unit_tests(tools, variant, folder, objects)),
-                                ("the contract", of_contract(tools, variant, folder, objects))):
-                print("%s: %s enter %d functions" % (variant, kind, len(found)))
-                tested |= found
-    only = sorted(f for f in fuzzed if f[1] not in tested)
-    coverage.ONLY.write_text(HEAD + "".join("%-34s %s\n" % row for row in only))
-    print("fuzzing enters %d functions, %d of them alone" % (len(fuzzed), len(only)))
+        for target, variant in rows if not arguments.variant else ():
+            fuzzed |= set(map(tuple, kept(work / ("%s-%s.json" % (target, variant)), lambda: coverage.measure(tools, target, variant, folder)[1])))
+        for variant in arguments.variant or sorted({variant for _, variant in rows}):
+
+            def objects():
+                with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+                    return list(pool.map(lambda unit: coverage.compile_unit(tools[0], variant, folder, unit), table.allocator(ROOT, WHOLE)))
+
+            for kind, look in (("unit tests", of_unit_tests), ("the contract", of_contract)):
+                found = kept(work / ("%s-%s.json" % (kind.split()[-1], variant)), lambda: look(tools, variant, folder, objects()))
+                print("%s: %s enter %d functions" % (variant, kind, len(found)), flush=True)
+                tested |= set(found)
+    if not arguments.variant:
+        only = sorted(f for f in fuzzed if f[1] not in tested)
+        coverage.ONLY.write_text(HEAD + "".join("%-34s %s\n" % row for row in only))
+        print("fuzzing enters %d functions, %d of them alone" % (len(fuzzed), len(only)))
 
 
 main()
