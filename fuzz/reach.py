@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # Owns: which functions of the allocator only fuzzing comes to: those that the kept inputs enter, and no unit test and no row of the contract.
 # May include: fuzz/coverage.py, fuzz/targets.py.
-# Called by: a person, fuzz/reach.py, which writes fuzz/only-by-fuzzing.txt; it takes some minutes.
-# Invariants: all are compiled alike, by clang without optimisation, under the variants of coverage.txt. A program of a test counts for what it
+# Called by: a person, fuzz/reach.py, which writes fuzz/only-by-fuzzing.txt; it takes some minutes on an idle machine.
+# Invariants: all are compiled alike, by clang without optimisation, under the release variant, which has the targets of coverage.txt that it has
+# there: the stream over the whole interface. A program of a test counts for what it
 # entered until it ended well: what is entered only on the way to a death is not known to be.
 import argparse
 import concurrent.futures
@@ -22,8 +23,9 @@ import targets as table  # noqa: E402
 ROOT = coverage.ROOT
 TIMEOUT = 900
 WHOLE = {"layers": []}
+VARIANT = "release"
 HEAD = """# Functions of the allocator that the kept inputs of the fuzz targets enter, and no unit test and no row of the contract: source, function.
-# fuzz/reach.py makes this anew, by llvm-cov, under the variants of coverage.txt: after new tests or inputs, whose functions come or go.
+# fuzz/reach.py makes this anew, by llvm-cov, of the release variant: after new tests or inputs, whose functions come or go.
 # //fuzz:coverage_test fails when the kept inputs lose one. A function here asks for a unit test.
 """
 
@@ -82,26 +84,29 @@ def of_contract(tools, variant, folder, objects):
     subprocess.run([tools[0], "-shared", "-pthread", "-fprofile-instr-generate"] + objects + own + ["-o", library], check=True)
     raw = "%s/contract_%s.raws" % (folder, variant)
     os.makedirs(raw, exist_ok=True)
-    programs, done = {}, set()
+    calls = set()
     for line in (ROOT / "test/contract/rows.txt").read_text().splitlines():
-        if not line.strip() or line.startswith("#"):
-            continue
-        _, call, _, how, _ = [part.strip() for part in line.split("|", 4)]
-        words = call.split()
-        source = ROOT / "test" / "contract" / (words[0] + ".c")
-        if (call, how) in done or not source.exists() or "{" in call or re.search(r"nopreload|setuid|nobody|system|noproc|=\w+-", how):
-            continue
-        done.add((call, how))
-        if words[0] not in programs:
-            programs[words[0]] = "%s/contract_%s" % (folder, words[0])
-            subprocess.run(["cc", "-std=gnu11", "-O1", "-w", "-fno-builtin", "-pthread", "-I.", "-Iinclude", str(source), "-o", programs[words[0]], "-ldl"],
-                           cwd=ROOT)
-        environment = dict(w.split("=", 1) for w in how.split() if w.startswith("MIMALLOC_") and "=" in w)
+        if line.strip() and not line.startswith("#"):
+            _, call, _, how, _ = [part.strip() for part in line.split("|", 4)]
+            source = ROOT / "test" / "contract" / (call.split()[0] + ".c")
+            if source.exists() and "{" not in call and not re.search(r"nopreload|setuid|nobody|system|noproc|=\w+-", how):
+                calls.add((call, how))
+    for name in sorted({call.split()[0] for call, _ in calls}):
+        subprocess.run(["cc", "-std=gnu11", "-O1", "-w", "-fno-builtin", "-pthread", "-I.", "-Iinclude", "test/contract/%s.c" % name, "-o",
+                        "%s/contract_%s" % (folder, name), "-ldl"], cwd=ROOT, check=True)
+
+    def run(row):
+        words = row[0].split()
+        environment = dict(w.split("=", 1) for w in row[1].split() if w.startswith("MIMALLOC_") and "=" in w)
         try:
-            subprocess.run([programs[words[0]]] + words[1:], env=dict(os.environ, LD_PRELOAD=library, LLVM_PROFILE_FILE=raw + "/%m_%4m", **environment),
-                           cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
-        except (subprocess.TimeoutExpired, OSError):
+            subprocess.run(["%s/contract_%s" % (folder, words[0])] + words[1:],
+                           env=dict(os.environ, LD_PRELOAD=library, LLVM_PROFILE_FILE=raw + "/%4m", **environment), cwd=folder,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+        except subprocess.TimeoutExpired:
             pass
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(run, sorted(calls)))
     return read_names(tools, library + ".profile", ["%s/%s" % (raw, f) for f in os.listdir(raw)])
 
 
@@ -115,29 +120,26 @@ def kept(file, make):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--work", type=pathlib.Path, help="a folder, in which parts that are done stay done, to go on after an interruption")
-    parser.add_argument("--variant", action="append", help="look at the tests of this one only, and write nothing but into the folder")
     arguments = parser.parse_args()
     tools, fuzzed, tested = coverage.find_tools(), set(), set()
     with tempfile.TemporaryDirectory() as folder:
         work = arguments.work or pathlib.Path(folder)
         work.mkdir(parents=True, exist_ok=True)
-        rows = list(coverage.read_table())
-        for target, variant in rows if not arguments.variant else ():
-            fuzzed |= set(map(tuple, kept(work / ("%s-%s.json" % (target, variant)), lambda: coverage.measure(tools, target, variant, folder)[1])))
-        for variant in arguments.variant or sorted({variant for _, variant in rows}):
+        for target, variant in coverage.read_table():
+            if variant == VARIANT:
+                fuzzed |= set(map(tuple, kept(work / ("%s.json" % target), lambda: coverage.measure(tools, target, VARIANT, folder)[1])))
 
-            def objects():
-                with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-                    return list(pool.map(lambda unit: coverage.compile_unit(tools[0], variant, folder, unit), table.allocator(ROOT, WHOLE)))
+        def objects():
+            with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+                return list(pool.map(lambda unit: coverage.compile_unit(tools[0], VARIANT, folder, unit), table.allocator(ROOT, WHOLE)))
 
-            for kind, look in (("unit tests", of_unit_tests), ("the contract", of_contract)):
-                found = kept(work / ("%s-%s.json" % (kind.split()[-1], variant)), lambda: look(tools, variant, folder, objects()))
-                print("%s: %s enter %d functions" % (variant, kind, len(found)), flush=True)
-                tested |= set(found)
-    if not arguments.variant:
-        only = sorted(f for f in fuzzed if f[1] not in tested)
-        coverage.ONLY.write_text(HEAD + "".join("%-34s %s\n" % row for row in only))
-        print("fuzzing enters %d functions, %d of them alone" % (len(fuzzed), len(only)))
+        for kind, look in (("unit-tests", of_unit_tests), ("contract", of_contract)):
+            found = kept(work / (kind + ".json"), lambda: look(tools, VARIANT, folder, objects()))
+            print("%s: %d functions" % (kind, len(found)), flush=True)
+            tested |= set(found)
+    only = sorted(f for f in fuzzed if f[1] not in tested)
+    coverage.ONLY.write_text(HEAD + "".join("%-34s %s\n" % row for row in only))
+    print("fuzzing: %d functions, %d of them alone" % (len(fuzzed), len(only)))
 
 
 main()
