@@ -26,7 +26,8 @@ WHOLE = {"layers": []}
 VARIANT = "release"
 HEAD = """# Functions of the allocator that the kept inputs of the fuzz targets enter, and no unit test and no row of the contract: source, function.
 # fuzz/reach.py makes this anew, by llvm-cov, of the release variant: after new tests or inputs, whose functions come or go.
-# //fuzz:coverage_test fails when the kept inputs lose one. A function here asks for a unit test.
+# //fuzz:coverage_test fails when the kept inputs lose one. A function here asks for a unit test;
+# those of src/api have theirs in test/api, which is not counted.
 """
 
 
