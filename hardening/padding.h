@@ -190,6 +190,9 @@ mi_inline void _mi_hard_padding_rewrite(uint8_t* trailer, size_t slack, const mi
   _mi_hard_padding_store(trailer, _mi_hard_padding_encode((uintptr_t)trailer, slack, key));
 }
 
+// What the slack holds at its byte `at`.
+mi_inline uint8_t _mi_hard_padding_slack_byte(size_t at) { return at == 0 ? 0 : (uint8_t)(MI_PADDING_PATTERN & 0xff); }
+
 // Compares slack of any memory; the number of bytes up to the first bad one, `slack` when all are right.
 mi_inline size_t _mi_hard_padding_compare_bytes(const uint8_t* start, size_t slack) {
   size_t i = 0;
@@ -197,7 +200,7 @@ mi_inline size_t _mi_hard_padding_compare_bytes(const uint8_t* start, size_t sla
     for (i = 8; i + 8 <= slack && mi_padding_get(start + i) == MI_PADDING_PATTERN; i += 8) {
     }
   }
-  while (i < slack && start[i] == (i == 0 ? 0 : (uint8_t)(MI_PADDING_PATTERN & 0xff))) {
+  while (i < slack && start[i] == _mi_hard_padding_slack_byte(i)) {
     i++;
   }
   return i;
@@ -250,4 +253,14 @@ mi_inline bool _mi_hard_padding_hit_from_behind(uint64_t difference) { return (d
 mi_inline size_t _mi_hard_padding_bad_byte(uint64_t difference) {
   const uint64_t bad = difference & (MI_PADDING_LOW_MASK | MI_PADDING_HIGH_MASK);
   return bad == 0 ? MI_PADDING_SLACK_SHIFT / 8 : _mi_bits_ctz64(bad) >> 3;
+}
+
+// Whether byte `at` of a trailer has no bit of the slack, and so one right value.
+mi_inline bool _mi_hard_padding_is_certain(size_t at) {
+  return (((MI_PADDING_LOW_MASK | MI_PADDING_HIGH_MASK) >> (8 * at)) & 0xff) == 0xff;
+}
+
+// What such a byte, which holds `found`, should hold.
+mi_inline uint8_t _mi_hard_padding_wanted(uint64_t difference, size_t at, uint8_t found) {
+  return (uint8_t)(found ^ (uint8_t)(difference >> (8 * at)));
 }

@@ -111,6 +111,11 @@ size_t _mi_block_request_before(const mi_page_t* page, const void* p, size_t new
 // Whether the end of a live block is as it was written, without a report.
 bool _mi_block_end_is_right(const mi_page_t* page, const void* block);
 
+// Looks at a block in a list of the caller's page, and at one of its live blocks, which other threads may use and free
+// meanwhile: what was written to the first, and over the trailer of the other, is reported.
+void _mi_block_check_free(const mi_page_t* page, mi_block_t* block);
+void _mi_block_check_live(const mi_page_t* page, const void* block);
+
 // Writes the end of a block that is as large as it can be.
 void _mi_block_mend_end(const mi_page_t* page, void* block);
 

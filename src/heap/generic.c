@@ -7,6 +7,7 @@
 
 #include "src/guarded/slots.h"
 #include "src/heap/block.h"
+#include "src/heap/check.h"
 #include "src/heap/guarded.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/heap.h"
@@ -461,6 +462,7 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
   }
   mi_deferred_call(false);
   _mi_sample_update(theap);
+  _mi_theap_check_sometimes(theap);
   if (mi_unlikely(++theap->slow_calls >= (uint32_t)_mi_option_get(mi_option_generic_collect))) {
     theap->slow_calls = 0;
     _mi_theap_collect(theap, false);
@@ -540,6 +542,7 @@ void _mi_theap_collect(mi_theap_t* theap, bool force) {
     }
   }
   _mi_theap_count_publish(theap);
+  _mi_theap_check(theap);
 }
 
 void _mi_late_fork_prepare(void) { _mi_lock_acquire(&mi_late.lock); }
