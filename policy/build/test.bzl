@@ -233,7 +233,7 @@ def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", 
         )
     _suite(name, tests, tags)
 
-def mi_sampled_cases(name, programs, exceptions, rate, variants, tags = [], size = "medium", timeout = "long", **kwargs):
+def mi_sampled_cases(name, programs, exceptions, rate, variants, args = [], tags = [], size = "medium", timeout = "long", **kwargs):
     """Test programs with one in `rate` allocations guarded, but for the cases of a table; one test a variant.
 
     Args:
@@ -242,6 +242,7 @@ def mi_sampled_cases(name, programs, exceptions, rate, variants, tags = [], size
       exceptions: the table, for test/lib/exceptions.py
       rate: as text
       variants: short names
+      args: more arguments of the runner
       tags: of the tests
       size: of the tests
       timeout: of the tests
@@ -254,7 +255,7 @@ def mi_sampled_cases(name, programs, exceptions, rate, variants, tags = [], size
             size = size,
             timeout = timeout,
             main = "//test/lib:run_cases.py",
-            args = ["--rate", rate, "--variant", short, "--exceptions", "$(rootpath %s)" % exceptions] + ["$(rootpath %s)" % f for f in files],
+            args = ["--rate", rate, "--variant", short, "--exceptions", "$(rootpath %s)" % exceptions] + args + ["$(rootpath %s)" % f for f in files],
             data = [exceptions, "//test/lib:exceptions.py"] + files,
             tags = tags + ["no_sanitizer"],
             **kwargs

@@ -139,18 +139,17 @@ void _mi_page_collect(mi_page_t* page) {
   }
 }
 
-// Those of a stock are noted as if they had just been freed, so that the next refill finds them without a search.
+// Those of a stock are found by a search again.
 static void mi_page_hold_back_stock(mi_page_t* page, uint32_t keep) {
   if (page->stocked <= keep) {
     return;
   }
   const uint32_t left = (uint32_t)page->stocked - keep;
   uint16_t* const stock = _mi_page_stock(page);
-  for (uint32_t i = 0; i < left; i++) {
-    _mi_hard_stock_note_freed(stock + MI_STOCK_SLOTS, --page->used, stock[i]);
-  }
   memmove(stock, stock + left, keep * sizeof(*stock));
   page->stocked = keep;
+  page->used -= left;
+  page->used_before = page->used;
   page->listed = (uint16_t)(page->listed - left);
 }
 

@@ -16,8 +16,8 @@ import sys
 Row = collections.namedtuple("Row", "number name rates variants why expected")
 
 
-def read(path, names):
-    """The rows of the table, of which each fits one of the names at least."""
+def read(path, names, are_all=True):
+    """The rows of the table, of which each fits one of the names at least, where these are all that there are."""
     found = []
     with open(path) as file:
         for number, line in enumerate(file, 1):
@@ -27,7 +27,7 @@ def read(path, names):
             if len(fields) < 4 or len(fields[3].split()) < 3:
                 sys.exit("%s:%d: not `name | rates | variants | why`, and perhaps what is expected" % (path, number))
             name = re.compile(fields[0])
-            if not any(name.fullmatch(n) for n in names):
+            if are_all and not any(name.fullmatch(n) for n in names):
                 sys.exit("%s:%d: there is nothing of the name %s" % (path, number, fields[0]))
             found.append(Row(number, name, fields[1].split(), fields[2].split(), fields[3], fields[4] if len(fields) > 4 else None))
     return found

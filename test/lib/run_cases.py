@@ -2,7 +2,7 @@
 # May include: the standard library of Python; exceptions.py.
 # Called by: the build, as a test; by hand with --excepted.
 # Invariants: a case is left out for a reason that the table says, and for no other.
-"""run_cases.py --rate N --variant NAME --exceptions TABLE [--excepted] PROGRAM...
+"""run_cases.py --rate N --variant NAME --exceptions TABLE [--some] [--excepted] PROGRAM...
 
 A program is one of test/lib/test.h; its file is `<name>_<variant>`, and a name in the table is `<name>.<case>`. With --excepted the
 cases that are left out are run instead, one by one, and those that pass are named: they need no row."""
@@ -35,6 +35,7 @@ def main():
     parser.add_argument("--rate", required=True)
     parser.add_argument("--variant", required=True)
     parser.add_argument("--exceptions", required=True)
+    parser.add_argument("--some", action="store_true", help="the table has rows of other programs too")
     parser.add_argument("--excepted", action="store_true")
     parser.add_argument("--timeout", type=int, default=240, help="seconds for each program")
     parser.add_argument("--verbose", action="store_true")
@@ -47,7 +48,7 @@ def main():
             sys.exit("%s is no program of %s" % (path, args.variant))
         listed = subprocess.run([os.path.abspath(path), "--list"], stdout=subprocess.PIPE, check=True).stdout.decode()
         cases[name] = (os.path.abspath(path), listed.split())
-    table = exceptions.read(args.exceptions, [name + "." + case for name, (_, listed) in cases.items() for case in listed])
+    table = exceptions.read(args.exceptions, [name + "." + case for name, (_, listed) in cases.items() for case in listed], not args.some)
     jobs = []
     for name, (path, listed) in cases.items():
         kept = [case for case in listed if not exceptions.of(table, name + "." + case, args.rate, args.variant)]

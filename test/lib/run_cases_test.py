@@ -27,6 +27,7 @@ CASES = [
     ("one.bad | * | * | fails as it should", "1", ["--excepted"], True, ""),
     ("one.* | * | * | nothing is left then", "1", [], False, "nothing is left to run"),
     ("one.gone | * | * | fits nothing any more", "1", [], False, "nothing of the name"),
+    ("one.gone | * | * | fits nothing any more", "0", ["--some"], True, ""),
     ("one.bad | * | * | why", "1", [], False, "not `name"),
     ("one.bad | * | *", "1", [], False, "not `name"),
 ]
