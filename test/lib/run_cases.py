@@ -42,12 +42,13 @@ def main():
     parser.add_argument("programs", nargs="+")
     args = parser.parse_args()
     cases = {}
+    # As they are given: reports have the path that a program was started by in each line.
     for path in args.programs:
         name, _, variant = os.path.basename(path).rpartition("_" + args.variant)
         if variant != "" or not name:
             sys.exit("%s is no program of %s" % (path, args.variant))
-        listed = subprocess.run([os.path.abspath(path), "--list"], stdout=subprocess.PIPE, check=True).stdout.decode()
-        cases[name] = (os.path.abspath(path), listed.split())
+        listed = subprocess.run([path, "--list"], stdout=subprocess.PIPE, check=True).stdout.decode()
+        cases[name] = (path, listed.split())
     table = exceptions.read(args.exceptions, [name + "." + case for name, (_, listed) in cases.items() for case in listed], not args.some)
     jobs = []
     for name, (path, listed) in cases.items():
