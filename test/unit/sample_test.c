@@ -131,6 +131,16 @@ MI_TEST(places_that_slots_left_serve_again) {
   }
 }
 
+// How often the system was asked for addresses.
+static size_t asked;
+int __real__mi_prim_reserve(size_t size, bool commit, void** p);
+int __wrap__mi_prim_reserve(size_t size, bool commit, void** p);
+
+int __wrap__mi_prim_reserve(size_t size, bool commit, void** p) {
+  asked++;
+  return __real__mi_prim_reserve(size, commit, p);
+}
+
 // No address is left for another slot: what is sampled then is an ordinary block, counted, and not a search each time.
 static void run_out_of_slots(void* arg) {
   enum { MORE = 2000 };
@@ -146,11 +156,14 @@ static void run_out_of_slots(void* arg) {
   void* p;
   while (is_guarded(p = mi_malloc(40))) taken++;
   MI_CHECK_MSG(taken > MI_SLOTS_FRESH, "%zu", taken);
+  asked = 0;
   const int64_t skipped = mi_atomic_load_relaxed(&_mi_stats.guards_skipped);
   for (size_t i = 0; i < MORE; i++) {
     MI_CHECK(!is_guarded(mi_malloc(40)));
   }
   MI_CHECK_EQ(mi_atomic_load_relaxed(&_mi_stats.guards_skipped) - skipped, MORE);
+  // Each search asks some hundred times, for less and less.
+  MI_CHECK_MSG(asked > 0 && asked < 4 * MORE, "asked %zu times", asked);
   // One that is freed serves, and when there are addresses again so do others.
   mi_free(first);
   MI_CHECK(is_guarded(mi_malloc(40)));
