@@ -215,7 +215,7 @@ def mi_python_test(name, main, args = [], data = [], size = "small", **kwargs):
 # Rows have a time each; a machine may be so many times slower than one on which that is plenty.
 _SLOW = "3"
 
-def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", plugin = None, args = [], variants = VARIANT_NAMES + ["glibc"], tags = [], size = "medium", timeout = "long", **kwargs):
+def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", plugin = None, args = [], data = [], variants = VARIANT_NAMES + ["glibc"], tags = [], size = "medium", timeout = "long", **kwargs):
     """A table of rows for test/lib/run_rows.py, one test a variant.
 
     Args:
@@ -226,6 +226,7 @@ def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", 
       library: label of the library under test, with %s for the name of the variant's target
       plugin: label of a shared object that holds the allocator (`{plugin}` of a row), with %s for the variant
       args: more arguments of the runner
+      data: files that they name
       variants: short names, and `glibc` for the rows that run without a preload
       tags: of the tests
       size: of the tests
@@ -235,15 +236,15 @@ def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", 
     tests = []
     for short in variants:
         ours = short != "glibc"
-        data = [rows] + programs
+        files = [rows, "//test/lib:exceptions.py"] + programs + data
         options = ["--rows", "$(rootpath %s)" % rows, "--bin", folder or native.package_name(), "--variant", short, "--slow", _SLOW] + args
         if ours:
             preloaded = library % variant(short).name
-            data += [preloaded, "//:" + variant(short).name]
+            files += [preloaded, "//:" + variant(short).name]
             options += ["--preload", "$(rootpath %s)" % preloaded]
             if plugin:
                 holder = plugin % short
-                data.append(holder)
+                files.append(holder)
                 options += ["--plugin", "$(rootpath %s)" % holder]
         test = "%s_%s" % (name, short)
         tests.append(test)
@@ -253,8 +254,37 @@ def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", 
             timeout = timeout,
             main = "//test/lib:run_rows.py",
             args = options,
-            data = data,
+            data = files,
             tags = tags + ["preload"],
             **kwargs
         )
     _suite(name, tests, tags)
+
+def mi_sampled_cases(name, programs, exceptions, rate, variants, args = [], tags = [], size = "medium", timeout = "long", **kwargs):
+    """Test programs with one in `rate` allocations guarded, but for the cases of a table; one test a variant.
+
+    Args:
+      name: of the suite
+      programs: names of the programs' targets in this package, without the variant
+      exceptions: the table, for test/lib/exceptions.py
+      rate: as text
+      variants: short names
+      args: more arguments of the runner
+      tags: of the tests
+      size: of the tests
+      timeout: of the tests
+      **kwargs: handed on to the test rule
+    """
+    for short in variants:
+        files = [":%s_%s" % (program, short) for program in programs]
+        mi_python_test(
+            name = "%s_%s" % (name, short),
+            size = size,
+            timeout = timeout,
+            main = "//test/lib:run_cases.py",
+            args = ["--rate", rate, "--variant", short, "--exceptions", "$(rootpath %s)" % exceptions] + args + ["$(rootpath %s)" % f for f in files],
+            data = [exceptions, "//test/lib:exceptions.py"] + files,
+            tags = tags + ["no_sanitizer"],
+            **kwargs
+        )
+    _suite(name, ["%s_%s" % (name, short) for short in variants], tags)
