@@ -155,6 +155,7 @@ typedef struct mi_page_queue_s {
   uint32_t count;
   uint32_t retired;  // pages
   uint32_t lent;     // blocks that the thread had from shared pages before it got one of its own
+  uint32_t made;     // new pages
 } mi_page_queue_t;
 
 // Fast-path entry: a page of which allocation may always be tried; never has a free block.

@@ -72,6 +72,78 @@ static void mi_arena_test_lazy_commit(void* arg) {
 
 MI_TEST(lazy_commit_is_counted_right) { MI_CHECK_IN_CHILD(&mi_arena_test_lazy_commit, NULL, 20000); }
 
+// An arena that is charged when it is touched is accessible as far as it was claimed, and somewhat further.
+
+static void mi_arena_test_touch(void* p) { *(volatile uint8_t*)p = 1; }
+
+static bool mi_arena_test_is_closed(uint8_t* p) {
+  static mi_test_child_t child;
+  mi_test_child_run(&child, &mi_arena_test_touch, p, 10000);
+  // A sanitizer's handler ends the child in its own way.
+  return child.signal != 0 || child.status != 0;
+}
+
+static void mi_arena_test_opened(const mi_run_t* run) {
+  const mi_arena_t* const arena = run->arena;
+  const size_t apart = arena->slice_count / 4;
+  const size_t end = run->index + run->slices;
+  MI_CHECK(run->index >= apart || mi_atomic_load_relaxed(&arena->opened[0]) >= _mi_min(end, apart));
+  MI_CHECK(end <= apart || mi_atomic_load_relaxed(&arena->opened[1]) >= end);
+  run->start[0] = 1;
+  run->start[run->slices * MI_SLICE_SIZE - 1] = 1;
+}
+
+static void mi_arena_test_opening(void* arg) {
+  (void)arg;
+  MI_REQUIRE(_mi_process_init());
+  mi_run_t run;
+  mi_run_t far;
+  MI_REQUIRE(_mi_arena_claim(1, MI_SLICE_SIZE, false, &run));
+  const mi_arena_t* const arena = run.arena;
+  const size_t apart = arena->slice_count / 4;
+  if (!arena->counts_touched || arena->opened[1] == arena->slice_count) {
+    MI_TEST_SKIP("the system charges what is reserved, or limits it");
+    return;
+  }
+  mi_arena_test_opened(&run);
+  const size_t opened = arena->opened[0];
+  MI_CHECK(opened < apart / 4 && arena->opened[1] == apart);
+  MI_CHECK(mi_arena_test_is_closed(arena->base + opened * MI_SLICE_SIZE));
+  MI_CHECK(mi_arena_test_is_closed(arena->base + apart * MI_SLICE_SIZE));
+  // What lies apart opens nothing before it.
+  MI_REQUIRE(_mi_arena_claim(16, MI_SLICE_SIZE, true, &far));
+  mi_arena_test_opened(&far);
+  MI_CHECK(far.index >= apart && arena->opened[0] == opened && arena->opened[1] < arena->slice_count);
+  _mi_arena_release(far.arena, far.index, far.slices, false);
+  // In steps that double, and not twice.
+  size_t steps = 0;
+  size_t before = opened;
+  static mi_run_t held[1024];
+  size_t count = 0;
+  while (arena->opened[0] < apart && count < sizeof(held) / sizeof(held[0])) {
+    MI_REQUIRE(_mi_arena_claim(MI_LARGE_PAGE_SLICES, MI_SLICE_SIZE, false, &held[count]));
+    mi_arena_test_opened(&held[count]);
+    count++;
+    if (arena->opened[0] != before) {
+      MI_CHECK(arena->opened[0] >= _mi_min(2 * before, apart));
+      before = arena->opened[0];
+      steps++;
+    }
+  }
+  MI_CHECK(arena->opened[0] == apart && steps > 0 && steps <= 16);
+  while (count > 0) {
+    count--;
+    _mi_arena_release(held[count].arena, held[count].index, held[count].slices, false);
+  }
+  // One that lies on both sides.
+  MI_REQUIRE(_mi_arena_claim(arena->slice_count / 2, MI_SLICE_SIZE, false, &far));
+  mi_arena_test_opened(&far);
+  _mi_arena_release(far.arena, far.index, far.slices, false);
+  _mi_arena_release(run.arena, run.index, 1, false);
+}
+
+MI_TEST(opened_as_it_is_claimed) { MI_CHECK_IN_CHILD(&mi_arena_test_opening, NULL, 60000); }
+
 MI_TEST(claims) {
   MI_REQUIRE(_mi_process_init());
   for (size_t i = 0; i < sizeof(mi_arena_test_claims) / sizeof(mi_arena_test_claims[0]); i++) {
