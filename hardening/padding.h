@@ -109,14 +109,14 @@ mi_inline uint64_t mi_padding_short_bad(const uint8_t* trailer, uint64_t slack) 
   return (mi_padding_raw(trailer - 8) ^ mi_padding_raw(&mi_padding_short.bytes[at])) & mi_padding_raw(&mi_padding_short.is_slack[at]);
 }
 
-// A longer slack is handled in 16 bytes at a time, of which those from its end may overlap those from its start: up to 64 bytes
+// A longer slack is handled in 16 bytes at a time, of which those from its end may overlap those from its start: up to 63 bytes
 // take the same instructions.
 typedef uint64_t mi_padding_pair_t __attribute__((vector_size(16), aligned(1), may_alias));
 
 mi_inline mi_padding_pair_t* mi_padding_at(const uint8_t* p) { return (mi_padding_pair_t*)(uintptr_t)p; }
 
-// How far the second 16 bytes from either end are from the first.
-mi_inline size_t mi_padding_step(size_t slack) { return _mi_min(16, slack - MI_PADDING_SHORT); }
+// How far the second 16 bytes from either end are from the first, or from the byte behind the zero that the slack begins with.
+mi_inline size_t mi_padding_step(size_t slack) { return _mi_min(15, slack - MI_PADDING_SHORT - 1); }
 
 // Whether a slack that is not short is right.
 mi_inline bool mi_padding_long_is_right(const uint8_t* trailer, size_t slack) {
@@ -124,8 +124,8 @@ mi_inline bool mi_padding_long_is_right(const uint8_t* trailer, size_t slack) {
   const size_t step = mi_padding_step(slack);
   const mi_padding_pair_t pattern = {MI_PADDING_PATTERN, MI_PADDING_PATTERN};
   mi_padding_pair_t bad = *mi_padding_at(start) ^ *mi_padding_at(&mi_padding_short.bytes[MI_PADDING_SHORT]);
-  bad |= (*mi_padding_at(start + step) ^ pattern) | (*mi_padding_at(trailer - 16 - step) ^ pattern) | (*mi_padding_at(trailer - 16) ^ pattern);
-  for (const uint8_t* p = start + 32; p < trailer - 32; p += 16) {
+  bad |= (*mi_padding_at(start + 1 + step) ^ pattern) | (*mi_padding_at(trailer - 16 - step) ^ pattern) | (*mi_padding_at(trailer - 16) ^ pattern);
+  for (const uint8_t* p = start + 32; p < trailer - 31; p += 16) {
     bad |= *mi_padding_at(p) ^ pattern;
   }
   return (bad[0] | bad[1]) == 0;
@@ -180,9 +180,9 @@ mi_inline void _mi_hard_padding_write(uint8_t* trailer, size_t slack, const mi_p
     const mi_padding_pair_t pattern = {MI_PADDING_PATTERN, MI_PADDING_PATTERN};
     *mi_padding_at(trailer - 16) = pattern;
     *mi_padding_at(trailer - 16 - step) = pattern;
-    *mi_padding_at(start + step) = pattern;
+    *mi_padding_at(start + 1 + step) = pattern;
     *mi_padding_at(start) = *mi_padding_at(&mi_padding_short.bytes[MI_PADDING_SHORT]);
-    for (uint8_t* p = start + 32; p < trailer - 32; p += 16) {
+    for (uint8_t* p = start + 32; p < trailer - 31; p += 16) {
       *mi_padding_at(p) = pattern;
     }
   }
