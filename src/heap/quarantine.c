@@ -126,7 +126,8 @@ static bool mi_quarantine_grow(mi_theap_t* theap, unsigned bin, mi_quarantine_t*
   const size_t most =
       _mi_hard_quarantine_burst(bound, _mi_bin_block_size(bin), _mi_option_get_size(mi_option_quarantine_size));
   const size_t limit = _mi_min(MI_QUARANTINE_GROWTH * (size_t)quarantine->limit, most);
-  if (_mi_bin_block_size(bin) > MI_DIRECT_SIZE_MAX || limit <= (size_t)quarantine->limit || !_mi_theap_keeps()) {
+  // Those of other heaps are not looked after when the purge delay is over.
+  if (theap != _mi_tls.own || _mi_bin_block_size(bin) > MI_DIRECT_SIZE_MAX || limit <= (size_t)quarantine->limit || !_mi_theap_keeps()) {
     return false;
   }
   if (limit <= (size_t)quarantine->room) {

@@ -28,7 +28,6 @@ enum {
 
 // Gives back what was kept for reuse and has not been reused.
 static void mi_theap_retire_expired(mi_theap_t* theap) {
-  _mi_quarantine_settle_down(theap);
   theap->retire_due = 0;
   for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
     mi_page_t* next;
@@ -100,6 +99,7 @@ void _mi_theap_tick(void) {
   }
   const int64_t now = _mi_prim_clock_ms();
   if (own->retire_due != 0 && now >= own->retire_due) {
+    _mi_quarantine_settle_down(own);
     _mi_thread_each_theap(&mi_theap_retire_expired);
   }
   if (purge_due != 0 && now >= purge_due) {
