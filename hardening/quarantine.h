@@ -30,6 +30,7 @@ typedef struct mi_quarantine_s {
   uint32_t slots;   // of both parts
   int32_t limit;    // so many may be ready
   int32_t room;     // there are slots for so many
+  bool drained;     // some had to leave since `limit` was last raised
   int64_t left;     // so many blocks may serve again before the next is to be sampled; below 0: that one is due
   int64_t granted;  // what `left` was when it was last set
   uint64_t again;   // blocks that served again before that and are not counted elsewhere yet

@@ -132,6 +132,7 @@ static bool mi_quarantine_grow(mi_theap_t* theap, unsigned bin, mi_quarantine_t*
   }
   if (limit <= (size_t)quarantine->room) {
     quarantine->limit = (int32_t)limit;
+    quarantine->drained = false;
     return true;
   }
   mi_quarantine_t* const larger = _mi_meta_zalloc(_mi_hard_quarantine_size(bound, limit));
@@ -159,10 +160,12 @@ static void mi_quarantine_keep(mi_theap_t* theap, mi_quarantine_t* quarantine, i
 void _mi_quarantine_drain(mi_theap_t* theap, unsigned bin) {
   mi_quarantine_t* const quarantine = theap->quarantines[bin];
   // If what left the last time was missing after that, more is kept this time.
-  if (theap->starved[bin] && mi_quarantine_grow(theap, bin, quarantine)) {
-    theap->starved[bin] = false;
+  const bool was_missing = quarantine->drained && theap->starved[bin];
+  theap->starved[bin] = false;
+  if (was_missing && mi_quarantine_grow(theap, bin, quarantine)) {
     return;
   }
+  quarantine->drained = true;
   mi_quarantine_keep(theap, quarantine, quarantine->limit / 2);
 }
 

@@ -214,7 +214,7 @@ MI_TEST(ready_in_bulk) {
     }
     const size_t bound = _mi_hard_quarantine_bound_of(*quarantine);
     const size_t ready = (size_t)(*quarantine)->ready;
-    MI_CHECK_MSG(ready <= _mi_hard_quarantine_limit(bound) << (2 * (round + 1)), "%zu are ready in round %d", ready, round);
+    MI_CHECK_MSG(ready <= _mi_hard_quarantine_limit(bound) << (2 * round), "%zu are ready in round %d", ready, round);
     MI_CHECK_MSG(round < ROUNDS - 1 || ready >= IN_BULK - 2 * bound, "%zu are ready", ready);
   }
   MI_CHECK(theap->retire_due != 0);
