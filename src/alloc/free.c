@@ -108,6 +108,12 @@ static mi_block_t* mi_page_block_handed_out(const mi_page_t* page, void* p) {
 
 static void mi_free_other(mi_page_t* page, void* p) {
   mi_block_t* const block = mi_page_block_handed_out(page, p);
+  // Where blocks wait, all would go the long way that are freed until the first has waited.
+  if (MI_HAS_QUARANTINE && MI_HAS_LIVE_BITS && block != NULL && _mi_hard_live_test(page->live, _mi_page_live_index(page, block)) &&
+      _mi_page_take_back(page)) {
+    _mi_free_local(page, block);
+    return;
+  }
   if (MI_HAS_OUTLINE_LISTS && !mi_atomic_load_relaxed(&page->has_remote)) {
     // The mark, which comes behind it, releases it.
     mi_atomic_store_relaxed(&page->has_remote, true);

@@ -26,6 +26,8 @@ enum {
   MI_FRESH_CHECK_MAX = 4096,
   // A realloc looks at least at so much of the slack: what runs over the end of a block meets that first.
   MI_CHECKED_SLACK_MIN = 64,
+  // While frees look whether something is due, so many of them make a look.
+  MI_FREES_EACH_WATCH = 8,
   // So many bytes before a single are checked, or less.
   MI_SINGLE_LEAD_MAX = 64,
 };
@@ -351,9 +353,14 @@ mi_inline void mi_block_check_end_once(const mi_page_t* page, const void* block)
   }
 }
 
+static mi_noinline void mi_block_free_unwatched(mi_page_t* page, mi_block_t* block) { mi_block_free_local(page, block); }
+
 void _mi_block_free_watched(mi_page_t* page, mi_block_t* block) {
-  _mi_theap_watch(page->theap);
-  mi_block_free_local(page, block);
+  // The clock is looked at now and then.
+  if (--page->theap->watched % MI_FREES_EACH_WATCH == 0) {
+    _mi_theap_watch(page->theap);
+  }
+  mi_block_free_unwatched(page, block);
 }
 
 // A block that was taken back goes where it waits to be handed out again.

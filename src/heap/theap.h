@@ -112,6 +112,7 @@ struct mi_theap_s {
   uint32_t order_generation;                         // of the random numbers that `order` is from
   uint32_t key_generation;                           // of the random numbers that the keys of all pages were brought up to
   mi_quarantine_t* quarantines[MI_QUARANTINE_BINS];  // of the classes, made at the first free
+  bool starved[MI_QUARANTINE_BINS];                  // a page's list served because no block of the class was ready
   mi_theap_t* recent[MI_THEAP_RECENT];               // of a thread's first theap: theaps found lately, by the ids of their heaps
   mi_theap_counts_t counts;
   mi_sampling_t sampling;  // last: its tables are touched only while something is sampled
@@ -264,6 +265,9 @@ void _mi_theap_tick(void);
 // A free that looks whether something is due.
 void _mi_theap_watch(mi_theap_t* theap);
 
+// This thread keeps something for reuse until the purge delay is over. False: nothing is to be kept.
+bool _mi_theap_keeps(void);
+
 // A page of this thread has no block in use any more.
 void _mi_page_retire(mi_page_t* page);
 
@@ -334,5 +338,8 @@ void _mi_queue_unretire(mi_theap_t* theap, mi_page_t* page);  // nothing if it i
 mi_page_t* _mi_heap_take_listed(mi_heap_t* heap, unsigned bin, mi_theap_t* theap);
 // Lets go of a full page that is in no queue. False: other threads have freed into it; it is still owned.
 bool _mi_page_try_unown_full(mi_page_t* page);
+// A block of the page is about to be freed, which nobody owns: the thread that let go of it as full has it again. False: it was
+// another one, or the page is better left as it is.
+bool _mi_page_take_back(mi_page_t* page);
 // Puts an owned page in the heap's list and lets go of it, or releases it when all its blocks are free.
 void _mi_page_abandon(mi_page_t* page);
