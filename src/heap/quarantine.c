@@ -298,6 +298,9 @@ void _mi_quarantine_end(mi_theap_t* theap) {
 }
 
 void _mi_quarantine_fork_child(mi_theap_t* theap) {
+  if (!MI_HAS_QUARANTINE) {
+    return;
+  }
   for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
     if (mi_quarantine_exists(theap->quarantines[bin])) {
       theap->quarantines[bin]->drawn = 0;
