@@ -150,8 +150,11 @@ mi_inline void mi_free_slow(void* p, mi_page_t* page) {
     _mi_free_nowhere(p);
     return;
   }
-  // The clock may be due for a look, and the fast paths for arming.
-  _mi_theap_tick();
+  // The clock may be due for a look, and the fast paths for arming. Not before a report: a handler may have interrupted what holds
+  // the lock of arenas, and is to say what it does wrong.
+  if (mi_likely(_mi_page_is_live(page, p))) {
+    _mi_theap_tick();
+  }
   if (_mi_page_is_single(page)) {
     if (mi_unlikely(p != page->single_start || !_mi_single_free(page))) {
       mi_report_in_page(page, p, NULL);
