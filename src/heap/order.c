@@ -103,14 +103,15 @@ bool _mi_page_was_listed(const mi_page_t* page, const void* p) {
 // Extension
 
 // How many blocks an extension is to add. The first of a class adds few bytes: a program uses many classes of larger blocks for
-// one or two, and an OS page of each block in a list is touched.
+// one or two, and an OS page of each block in a list is touched. Not where the next block is to be one of several.
 static uint32_t mi_extend_count(const mi_page_t* page) {
+  enum { BEGINS_SMALL = !MI_HAS_RANDOM_ORDER && !MI_HAS_FILL };
   const size_t block_size = page->block_size;
   const size_t count = MI_EXTEND_BYTES / block_size;
   if (count >= MI_EXTEND_BLOCKS) {
     return (uint32_t)count;
   }
-  if (page->capacity == 0 && page->theap->queues[page->bin].made <= 1) {
+  if (BEGINS_SMALL && page->capacity == 0 && page->theap->queues[page->bin].made <= 1) {
     return (uint32_t)_mi_max(count, 1);
   }
   return (uint32_t)_mi_max(_mi_min(MI_EXTEND_BLOCKS, MI_EXTEND_BYTES_MAX / block_size), 1);
