@@ -30,8 +30,6 @@ enum {
   MI_ARENA_RANDOM_SLICES_MIN = 2 * MI_GROUP_SLICES,
   // The first search of an arena begins in so many slices: with the window still in its first group.
   MI_ARENA_FIRST_PLACES = MI_GROUP_SLICES / 4,
-  // So many slices are accessible at first, and are made so at least at a time. With random places: all the first window.
-  MI_ARENA_OPEN_MIN = MI_HAS_RANDOM_PLACE ? MI_GROUP_SLICES / 2 : 16,
 };
 
 size_t _mi_arena_group_size(size_t slice_count) {
@@ -66,44 +64,16 @@ static size_t mi_arena_align(size_t slice_count) {
   return slice_count * MI_SLICE_SIZE >= 2 * (size_t)MI_ARENA_ALIGN ? MI_ARENA_ALIGN : MI_SLICE_SIZE;
 }
 
-// How what is reserved can be used.
-typedef enum mi_arena_access_e {
-  MI_ARENA_CLOSED,     // as it is committed
-  MI_ARENA_OPENED,     // as it is opened: where the system charges what is touched
-  MI_ARENA_TOUCHED,    // all of it: the same
-  MI_ARENA_COMMITTED,  // all of it, which is charged
-} mi_arena_access_t;
-
-static mi_arena_access_t mi_arena_access(bool commit, bool touched) {
-  return !commit ? MI_ARENA_CLOSED : touched ? MI_ARENA_TOUCHED
-                                             : MI_ARENA_COMMITTED;
-}
-
 // Reserves at a random address where the profile and the system allow it. The lock is held.
-static void* mi_arena_reserve_somewhere(size_t size, size_t align, size_t guard, mi_arena_access_t access, mi_os_block_t* os) {
+static void* mi_arena_reserve_somewhere(size_t size, size_t align, size_t guard, bool eager, bool touched, mi_os_block_t* os) {
   uintptr_t wish = 0;
   // Arenas apart need parts of the page map of their own. Where that is charged, only the first one lies apart. The thread
   // sanitizer knows only the places that the system chooses.
-  const bool apart = (access != MI_ARENA_CLOSED && !_mi_arenas_are_limited()) || _mi_arenas_count() == 0;
+  const bool apart = (eager && !_mi_arenas_are_limited()) || _mi_arenas_count() == 0;
   if (MI_HAS_RANDOM_PLACE && !MI_TSAN_BUILD && apart) {
     wish = _mi_hard_place_address(_mi_random_next(_mi_arenas_random()), _mi_os_config.address_bits, size + guard, align);
   }
-  return access == MI_ARENA_TOUCHED ? _mi_os_reserve_touched(wish, size, align, guard, os)
-                                    : _mi_os_reserve_at(wish, size, align, guard, access == MI_ARENA_COMMITTED, os);
-}
-
-// Reserves without access but to what is used first. False: no mapping is left for that, but there may be one for all of it.
-static bool mi_arena_reserve_in_steps(mi_arena_plan_t* plan, size_t size) {
-  plan->base = mi_arena_reserve_somewhere(size, mi_arena_align(plan->slice_count), _mi_os_page_size(), MI_ARENA_OPENED, &plan->os);
-  if (plan->base == NULL) {
-    return true;
-  }
-  if (_mi_prim_commit(plan->base, MI_ARENA_OPEN_MIN * MI_SLICE_SIZE) != 0) {
-    _mi_os_release(&plan->os);
-    return false;
-  }
-  plan->opened = MI_ARENA_OPEN_MIN;
-  return true;
+  return touched ? _mi_os_reserve_touched(wish, size, align, guard, os) : _mi_os_reserve_at(wish, size, align, guard, eager, os);
 }
 
 bool _mi_arena_plan_reserve(mi_arena_plan_t* plan, size_t slice_count, bool commit, bool large) {
@@ -122,10 +92,7 @@ bool _mi_arena_plan_reserve(mi_arena_plan_t* plan, size_t slice_count, bool comm
   } else {
     // What the program wants committed counts as it says.
     plan->counts_touched = commit && _mi_os_config.has_overcommit && !plan->is_programs;
-    const bool in_steps = plan->counts_touched && !_mi_arenas_are_limited() && slice_count > 2 * MI_ARENA_OPEN_MIN;
-    if (!in_steps || !mi_arena_reserve_in_steps(plan, size)) {
-      plan->base = mi_arena_reserve_somewhere(size, mi_arena_align(slice_count), _mi_os_page_size(), mi_arena_access(commit, plan->counts_touched), &plan->os);
-    }
+    plan->base = mi_arena_reserve_somewhere(size, mi_arena_align(slice_count), _mi_os_page_size(), commit, plan->counts_touched, &plan->os);
     plan->is_pinned = false;
     plan->os_page_size = 0;
   }
@@ -138,51 +105,6 @@ bool _mi_arena_plan_reserve(mi_arena_plan_t* plan, size_t slice_count, bool comm
 }
 
 void _mi_arena_plan_release(mi_arena_plan_t* plan) { _mi_os_release(&plan->os); }
-
-// Opening. What is charged when it is touched could be accessible as a whole; but a process that locks its memory (mlockall) gets all
-// that it may touch. So it is opened as it is claimed, in steps that double: what lies apart in steps of its own.
-
-static size_t mi_arena_apart(const mi_arena_t* arena) { return arena->slice_count / MI_ARENA_APART_SHARE; }
-
-static bool mi_arena_open_from(const mi_arena_t* arena, size_t from, size_t to, _Atomic(size_t)* opened) {
-  _mi_counter_add(&_mi_stats.commit_calls, 1);
-  if (_mi_prim_commit(arena->base + from * MI_SLICE_SIZE, (to - from) * MI_SLICE_SIZE) != 0) {
-    return false;
-  }
-  // Release: pairs with the acquire in _mi_arena_open.
-  mi_atomic_store_release(opened, to);
-  return true;
-}
-
-// Under a lock, as what was opened must not be so again: guards that are mappings may lie there by then.
-static mi_cold bool mi_arena_open_to(mi_arena_t* arena, size_t begin, size_t limit, size_t needed, _Atomic(size_t)* opened) {
-  const bool is_locked = _mi_arenas_are_locked_here();
-  if (!is_locked) {
-    _mi_arenas_lock();
-  }
-  const size_t from = mi_atomic_load_relaxed(opened);
-  bool done = true;
-  if (from < needed) {
-    const size_t wanted = _mi_min(_mi_max(needed, from + _mi_max(from - begin, MI_ARENA_OPEN_MIN)), limit);
-    done = mi_arena_open_from(arena, from, wanted, opened) || (wanted > needed && mi_arena_open_from(arena, from, needed, opened));
-  }
-  if (!is_locked) {
-    _mi_arenas_unlock();
-  }
-  return done;
-}
-
-bool _mi_arena_open(mi_arena_t* arena, size_t index, size_t slices) {
-  const size_t apart = mi_arena_apart(arena);
-  const size_t end = index + slices;
-  const size_t first_end = _mi_min(end, apart);
-  if (mi_unlikely(index < apart && mi_atomic_load_acquire(&arena->opened[0]) < first_end) &&
-      !mi_arena_open_to(arena, 0, apart, first_end, &arena->opened[0])) {
-    return false;
-  }
-  return mi_likely(end <= apart || mi_atomic_load_acquire(&arena->opened[1]) >= end) ||
-      mi_arena_open_to(arena, apart, arena->slice_count, end, &arena->opened[1]);
-}
 
 // Layout
 
@@ -216,7 +138,7 @@ mi_arena_t* _mi_arena_create(const mi_arena_plan_t* plan) {
   const bool is_permanent = !MI_HAS_RANDOM_PLACE && plan->counts_touched && _mi_arenas_count() == 0;
   mi_arena_t* const arena = is_permanent
       ? _mi_os_reserve_permanent(size, true)
-      : mi_arena_reserve_somewhere(size, page_size, page_size, mi_arena_access(!plan->commit_lazily, plan->counts_touched), &meta_os);
+      : mi_arena_reserve_somewhere(size, page_size, page_size, !plan->commit_lazily, plan->counts_touched, &meta_os);
   if (arena == NULL) {
     return NULL;
   }
@@ -238,8 +160,6 @@ mi_arena_t* _mi_arena_create(const mi_arena_plan_t* plan) {
   arena->commit_fun = plan->commit_fun;
   arena->commit_arg = plan->commit_arg;
   mi_arena_lay_out(arena, plan, header_size);
-  mi_atomic_store_relaxed(&arena->opened[0], plan->opened != 0 ? plan->opened : plan->slice_count);
-  mi_atomic_store_relaxed(&arena->opened[1], plan->opened != 0 ? mi_arena_apart(arena) : plan->slice_count);
   if (MI_HAS_RANDOM_PLACE && _mi_arena_has_room(arena)) {
     mi_atomic_store_relaxed(&arena->hint, _mi_random_below(_mi_arenas_random(), MI_ARENA_FIRST_PLACES));
   }
@@ -314,7 +234,7 @@ static bool mi_arena_revive(size_t needed, size_t preferred, bool eager) {
     }
     const size_t page_size = _mi_os_page_size();
     void* const base =
-        mi_arena_reserve_somewhere(count * MI_SLICE_SIZE, mi_arena_align(count), page_size, mi_arena_access(eager, arena->counts_touched), &arena->os);
+        mi_arena_reserve_somewhere(count * MI_SLICE_SIZE, mi_arena_align(count), page_size, eager, arena->counts_touched, &arena->os);
     if (base != NULL) {
       mi_atomic_poke(&arena->base, base);
       mi_atomic_store_relaxed(&arena->may_revive, false);

@@ -6,17 +6,11 @@
 
 #include "src/region/arena.h"
 
-enum {
-  // Runs that are to lie apart are looked for behind this share of an arena.
-  MI_ARENA_APART_SHARE = 4,
-};
-
 // What an arena is to be. The fields of the same names in mi_arena_t say what they mean.
 typedef struct mi_arena_plan_s {
   uint8_t* base;
   size_t slice_count;
   mi_os_block_t os;
-  size_t opened;  // so many slices are accessible; 0: all of them, or those that are committed
   bool commit_lazily;
   bool is_committed;  // all of it, already
   bool is_zero;       // what was not written since
@@ -47,9 +41,6 @@ void _mi_arena_plan_release(mi_arena_plan_t* plan);
 // Whether slices are chosen at random: not where a limit makes arenas small or charges for what is committed, since gaps
 // and metadata here and there would cost what the program needs.
 bool _mi_arena_has_room(const mi_arena_t* arena);
-
-// Makes claimed slices accessible, in an arena where not all are. False: refused.
-bool _mi_arena_open(mi_arena_t* arena, size_t index, size_t slices);
 
 // Bytes of one group of an arena with so many slices: one that has no more than a group is charged for its own only.
 size_t _mi_arena_group_size(size_t slice_count);

@@ -2,7 +2,7 @@
 // May include: base, hardening, sys, region.
 // Called by: region, heap.
 // Invariants: an OS page that is inaccessible lies in a slice whose `sealed` bit is set, or is the last of one whose
-// `guarded` bit is set; a slice with neither is accessible, if it was opened. The bits change only while the slice is claimed, and outlast the
+// `guarded` bit is set; a slice with neither is accessible. The bits change only while the slice is claimed, and outlast the
 // claim: guards stay until somebody else's blocks come to lie there.
 #pragma once
 

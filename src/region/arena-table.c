@@ -28,8 +28,6 @@ void _mi_arenas_lock(void) { _mi_lock_acquire(&mi_arenas.lock); }
 
 void _mi_arenas_unlock(void) { _mi_lock_release(&mi_arenas.lock); }
 
-bool _mi_arenas_are_locked_here(void) { return _mi_lock_is_mine(&mi_arenas.lock); }
-
 size_t _mi_arenas_count(void) { return mi_atomic_load_acquire(&mi_arenas.count); }
 
 bool _mi_arenas_have_nodes(void) { return mi_atomic_load_relaxed(&mi_arenas.have_nodes); }

@@ -11,9 +11,6 @@
 void _mi_arenas_lock(void);
 void _mi_arenas_unlock(void);
 
-// Whether this thread holds it.
-bool _mi_arenas_are_locked_here(void);
-
 // How many there are.
 size_t _mi_arenas_count(void);
 

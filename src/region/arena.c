@@ -19,6 +19,8 @@
 #include "src/sys/stats.h"
 
 enum {
+  // Runs that are to lie apart are looked for behind this share of an arena.
+  MI_ARENA_APART_SHARE = 4,
   // With random places a run lies in so many slices behind the first free one, more for longer runs, up to a share of the
   // arena. Small enough for the metadata of a few pages to lie together.
   MI_ARENA_WINDOW = 64,
@@ -142,7 +144,7 @@ static bool mi_arena_commit_slices(mi_arena_t* arena, size_t index, size_t slice
 // Makes a claimed run usable. What the program lent may have to be wiped as a whole, and is not committed piecemeal.
 static bool mi_arena_commit_run(mi_arena_t* arena, size_t index, size_t slices, bool piecemeal) {
   if (!arena->commit_lazily) {
-    return _mi_arena_open(arena, index, slices);
+    return true;
   }
   // Only a page's first slice needs metadata.
   return mi_arena_commit_group(arena, index >> MI_GROUP_SHIFT) &&

@@ -36,7 +36,6 @@ struct mi_arena_s {
   _Atomic(bool) vacant;             // its memory was given back; only the metadata is there, for the next reservation
   _Atomic(bool) may_revive;         // and nobody is still about it
   bool is_first;                    // the process's first arena: its first group never holds huge OS pages
-  _Atomic(size_t) opened[2];        // how far it is accessible, from its beginning and from where single large blocks begin
   _Atomic(size_t) hint;             // where searches begin: mostly, no free slice lies below
   _Atomic(int64_t) purge_deadline;  // 0: nothing pending
   mi_bitmap_word_t* free;           // may be claimed

@@ -17,9 +17,6 @@ static mi_lock_t mi_os_init_lock;
 // so that most processes have no other, and all of it is sealed at the start, before there is anything in most of it.
 enum {
   MI_OS_POOL_SIZE = 64 * 1024 * 1024,
-  // Where an OS page of it is inaccessible: where the system populates memory because the program locks it, it leaves off at
-  // what it cannot have. Behind the root of the page map.
-  MI_OS_POOL_GUARD = 1024 * 1024,
   // Alignment that is not had by chance, and takes two calls more to get by what is cut off.
   MI_OS_ALIGN_FAR = 1024 * 1024,
 };
@@ -30,7 +27,7 @@ static struct {
   _Atomic(uintptr_t) below;  // what is reserved with a large alignment goes in front of this address, if there is room
 } mi_os_pool;
 
-// The configuration is complete but for the guards.
+// The configuration is complete but for the guards. The first guard is where they are tried.
 static mi_cold void mi_os_pool_make(void) {
   void* base = NULL;
   const size_t page_size = _mi_os_config.page_size;
@@ -46,7 +43,6 @@ static mi_cold void mi_os_pool_make(void) {
     }
     if (_mi_prim_commit((uint8_t*)base + page_size, MI_OS_POOL_SIZE - 2 * page_size) == 0) {
       mi_atomic_store_relaxed(&mi_os_pool.used, page_size);
-      base = (uint8_t*)base + MI_OS_POOL_GUARD;
     }
   }
   _mi_prim_try_guards(&_mi_os_config, base);
@@ -55,16 +51,13 @@ static mi_cold void mi_os_pool_make(void) {
 // The next part of the pool; NULL: there is no room. It is charged when it is touched, so it does not count as committed.
 static mi_cold void* mi_os_pool_take(size_t size) {
   size_t used = mi_atomic_load_relaxed(&mi_os_pool.used);
-  size_t from;
   do {
-    const bool meets_guard = used <= MI_OS_POOL_GUARD && size > MI_OS_POOL_GUARD - used;
-    from = meets_guard ? MI_OS_POOL_GUARD + _mi_os_page_size() : used;
     // Without a pool nothing of it is used.
-    if (used == 0 || size > mi_os_pool.os.size - _mi_os_page_size() - from) {
+    if (used == 0 || size > mi_os_pool.os.size - _mi_os_page_size() - used) {
       return NULL;
     }
-  } while (!mi_atomic_cas_weak_acq_rel(&mi_os_pool.used, &used, from + size));
-  return (uint8_t*)mi_os_pool.os.base + from;
+  } while (!mi_atomic_cas_weak_acq_rel(&mi_os_pool.used, &used, used + size));
+  return (uint8_t*)mi_os_pool.os.base + used;
 }
 
 mi_cold void _mi_os_init_once(void) {
