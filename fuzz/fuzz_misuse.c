@@ -414,6 +414,8 @@ static void mi_misuse_heap(const mi_fuzz_op_t* op) {
     mi_heap_destroy(heap);
   }
   mi_misuse_judge(0, 0);
+  // What serves may be given a page that lies where one was that blocks were freed in.
+  mi_age++;
   void* p = NULL;
   switch (op->form % 4) {
     case 0:

@@ -83,6 +83,15 @@ FUZZ_TARGETS = {
         "max_len": 512,
         "dictionary": False,
     },
+    "fuzz_policy": {
+        "variants": ["secure", "release", "debug"],
+        "layers": [],
+        "streams": False,
+        "sanitizer": "undefined",
+        "wraps": ["_mi_prim_write_stderr", "_mi_prim_abort", "_mi_lock_acquire_bounded"],
+        "max_len": 1024,
+        "dictionary": True,
+    },
     "fuzz_pprof": {
         "variants": ["secure"],
         "layers": [],

@@ -37,7 +37,7 @@ def allocator(root, row):
 def units(root, name):
     """The units of a target, without what runs it."""
     shared = sorted((root / "fuzz" / "lib").glob("*.c")) if read(root / "fuzz")[name]["streams"] else [root / "fuzz" / "lib" / "fail.c"]
-    return ["fuzz/%s.c" % name] + [str(p.relative_to(root)) for p in shared if p.name != "replay.c"]
+    return ["fuzz/%s.c" % name] + [str(p.relative_to(root)) for p in shared if p.name not in ("replay.c", "afl.c")]
 
 
 def link_flags(row):

@@ -55,15 +55,28 @@ mi_inline void _mi_hard_fill_set_short(void* start, size_t size, uint8_t value) 
   }
 }
 
-// A line of a block, 64 bytes, is filled if it holds anything else.
-mi_inline void mi_fill_line(uint8_t* at, mi_fill_pair_t pair) {
+// A line of a block, 64 bytes, is filled if it holds anything else. Returns whether it does.
+mi_inline bool mi_fill_line(uint8_t* at, mi_fill_pair_t pair) {
   const mi_fill_pair_t seen = (*mi_fill_at(at) ^ pair) | (*mi_fill_at(at + 16) ^ pair) | (*mi_fill_at(at + 32) ^ pair) | (*mi_fill_at(at + 48) ^ pair);
-  if ((seen[0] | seen[1]) != 0) {
-    *mi_fill_at(at) = pair;
-    *mi_fill_at(at + 16) = pair;
-    *mi_fill_at(at + 32) = pair;
-    *mi_fill_at(at + 48) = pair;
+  if ((seen[0] | seen[1]) == 0) {
+    return false;
   }
+  *mi_fill_at(at) = pair;
+  *mi_fill_at(at + 16) = pair;
+  *mi_fill_at(at + 32) = pair;
+  *mi_fill_at(at + 48) = pair;
+  return true;
+}
+
+// Fills memory of whole lines, each of them if it holds anything else. Returns whether one does.
+mi_inline bool _mi_hard_fill_lines(void* start, size_t size, uint8_t value) {
+  const mi_fill_pair_t pair = {mi_fill_word(value), mi_fill_word(value)};
+  bool written = false;
+  for (uint8_t* at = start; at < (uint8_t*)start + size; at += 64) {
+    __builtin_prefetch(at + MI_FILL_AHEAD);
+    written |= mi_fill_line(at, pair);
+  }
+  return written;
 }
 
 // The same for any block: a larger one is looked at as it is filled.
@@ -76,9 +89,9 @@ mi_inline void _mi_hard_fill_set(void* start, size_t size, uint8_t value) {
   uint8_t* const last_line = (uint8_t*)start + size - 64;
   for (uint8_t* at = start; at < last_line; at += 64) {
     __builtin_prefetch(at + MI_FILL_AHEAD);
-    mi_fill_line(at, pair);
+    (void)mi_fill_line(at, pair);
   }
-  mi_fill_line(last_line, pair);
+  (void)mi_fill_line(last_line, pair);
 }
 
 // The bits in which a block of less than MI_FILL_LOOK_MIN bytes, or the first and last 64 bytes of any block, differ from `value`;

@@ -67,6 +67,12 @@ mi_inline void _mi_hard_padding_store(uint8_t* trailer, uint64_t word) {
   mi_atomic_store_relaxed((_Atomic(uint64_t)*)(void*)trailer, mi_padding_order(word));
 }
 
+// The slack in `word`, as found at `trailer`, if that is one; else a number larger than any room, as what is wrong of the canary
+// is turned to above it.
+mi_inline uint64_t mi_padding_slack(uint64_t word, const uint8_t* trailer, const mi_padding_key_t* key) {
+  return _mi_rotl64(word ^ mi_padding_canary((uintptr_t)trailer, key), 64 - MI_PADDING_SLACK_SHIFT);
+}
+
 // Whether `word`, as found at `trailer`, is a trailer of a slack of at most `limit`. *difference: of what was found to one
 // without slack; its bits outside of the slack tell where a bad one is bad.
 mi_inline bool _mi_hard_padding_decode(uint64_t word, uintptr_t trailer, size_t limit, const mi_padding_key_t* key,
@@ -103,18 +109,26 @@ mi_inline uint64_t mi_padding_short_bad(const uint8_t* trailer, uint64_t slack) 
   return (mi_padding_raw(trailer - 8) ^ mi_padding_raw(&mi_padding_short.bytes[at])) & mi_padding_raw(&mi_padding_short.is_slack[at]);
 }
 
-mi_inline uint64_t mi_padding_odd(const uint8_t* p) { return mi_padding_raw(p) ^ MI_PADDING_PATTERN; }
+// A longer slack is handled in 16 bytes at a time, of which those from its end may overlap those from its start: up to 63 bytes
+// take the same instructions.
+typedef uint64_t mi_padding_pair_t __attribute__((vector_size(16), aligned(1), may_alias));
+
+mi_inline mi_padding_pair_t* mi_padding_at(const uint8_t* p) { return (mi_padding_pair_t*)(uintptr_t)p; }
+
+// How far the second 16 bytes from either end are from the first, or from the byte behind the zero that the slack begins with.
+mi_inline size_t mi_padding_step(size_t slack) { return _mi_min(15, slack - MI_PADDING_SHORT - 1); }
 
 // Whether a slack that is not short is right.
 mi_inline bool mi_padding_long_is_right(const uint8_t* trailer, size_t slack) {
   const uint8_t* const start = trailer - slack;
-  uint64_t bad = mi_padding_get(start) ^ (MI_PADDING_PATTERN & ~UINT64_C(0xff));
-  // Whole words, of which the last two may overlap others.
-  bad |= mi_padding_odd(start + 8) | mi_padding_odd(trailer - 16) | mi_padding_odd(trailer - 8);
-  for (const uint8_t* p = start + 16; p < trailer - 16; p += 16) {
-    bad |= mi_padding_odd(p) | mi_padding_odd(p + 8);
+  const size_t step = mi_padding_step(slack);
+  const mi_padding_pair_t pattern = {MI_PADDING_PATTERN, MI_PADDING_PATTERN};
+  mi_padding_pair_t bad = *mi_padding_at(start) ^ *mi_padding_at(&mi_padding_short.bytes[MI_PADDING_SHORT]);
+  bad |= (*mi_padding_at(start + 1 + step) ^ pattern) | (*mi_padding_at(trailer - 16 - step) ^ pattern) | (*mi_padding_at(trailer - 16) ^ pattern);
+  for (const uint8_t* p = start + 32; p < trailer - 31; p += 16) {
+    bad |= *mi_padding_at(p) ^ pattern;
   }
-  return bad == 0;
+  return (bad[0] | bad[1]) == 0;
 }
 
 // Whether a short slack before a trailer is right, in a block of at least MI_PADDING_SHORT bytes before that.
@@ -131,12 +145,7 @@ mi_inline bool mi_padding_short_is_right(const uint8_t* trailer, uint64_t slack)
 // Whether the padding before a trailer is right, in a block of `room` bytes before that. May read bytes of the request, so
 // not while the program uses the block.
 mi_inline bool _mi_hard_padding_is_right(const uint8_t* trailer, size_t room, const mi_padding_key_t* key) {
-  const uint64_t x = _mi_hard_padding_load(trailer) ^ mi_padding_canary((uintptr_t)trailer, key);
-  const uint64_t slack = x >> MI_PADDING_SLACK_SHIFT;
-  // A slack that fits has no bit of the canary above it.
-  if (mi_unlikely((x & MI_PADDING_LOW_MASK) != 0)) {
-    return false;
-  }
+  const uint64_t slack = mi_padding_slack(_mi_hard_padding_load(trailer), trailer, key);
   if (mi_unlikely(slack > MI_PADDING_SHORT)) {
     return slack <= room && mi_padding_long_is_right(trailer, (size_t)slack);
   }
@@ -149,23 +158,33 @@ mi_inline bool _mi_hard_padding_is_right(const uint8_t* trailer, size_t room, co
 // The same if the slack is short, as it mostly is; else, and where it is not right, false. The block has at least
 // MI_PADDING_SHORT bytes before its trailer.
 mi_inline bool _mi_hard_padding_is_right_and_short(const uint8_t* trailer, const mi_padding_key_t* key) {
-  const uint64_t x = _mi_hard_padding_load(trailer) ^ mi_padding_canary((uintptr_t)trailer, key);
-  const uint64_t slack = x >> MI_PADDING_SLACK_SHIFT;
-  return mi_likely((x & MI_PADDING_LOW_MASK) == 0) && mi_likely(slack <= MI_PADDING_SHORT) && mi_padding_short_is_right(trailer, slack);
+  const uint64_t slack = mi_padding_slack(_mi_hard_padding_load(trailer), trailer, key);
+  return mi_likely(slack <= MI_PADDING_SHORT) && mi_padding_short_is_right(trailer, slack);
 }
 
 // Whether `word`, as found at `trailer`, is one.
 mi_inline bool _mi_hard_padding_is_trailer(const uint8_t* trailer, uint64_t word, size_t room, const mi_padding_key_t* key) {
-  const uint64_t x = word ^ mi_padding_canary((uintptr_t)trailer, key);
-  return mi_likely((x & MI_PADDING_LOW_MASK) == 0) && mi_likely(x >> MI_PADDING_SLACK_SHIFT <= room);
+  return mi_likely(mi_padding_slack(word, trailer, key) <= room);
 }
 
 // Writes the padding of a block that nobody else looks at yet. Words may run into the trailer, which comes last.
 mi_inline void _mi_hard_padding_write(uint8_t* trailer, size_t slack, const mi_padding_key_t* key) {
-  uint8_t* p = trailer - slack;
-  mi_padding_put(p, MI_PADDING_PATTERN & ~UINT64_C(0xff));
-  for (p += 8; mi_unlikely(p < trailer); p += 8) {
-    mi_padding_put(p, MI_PADDING_PATTERN);
+  uint8_t* const start = trailer - slack;
+  if (slack <= MI_PADDING_SHORT) {
+    mi_padding_put(start, MI_PADDING_PATTERN & ~UINT64_C(0xff));
+    if (slack > 8) {
+      mi_padding_put(start + 8, MI_PADDING_PATTERN);
+    }
+  } else {
+    const size_t step = mi_padding_step(slack);
+    const mi_padding_pair_t pattern = {MI_PADDING_PATTERN, MI_PADDING_PATTERN};
+    *mi_padding_at(trailer - 16) = pattern;
+    *mi_padding_at(trailer - 16 - step) = pattern;
+    *mi_padding_at(start + 1 + step) = pattern;
+    *mi_padding_at(start) = *mi_padding_at(&mi_padding_short.bytes[MI_PADDING_SHORT]);
+    for (uint8_t* p = start + 32; p < trailer - 31; p += 16) {
+      *mi_padding_at(p) = pattern;
+    }
   }
   _mi_hard_padding_store(trailer, _mi_hard_padding_encode((uintptr_t)trailer, slack, key));
 }
@@ -190,6 +209,9 @@ mi_inline void _mi_hard_padding_rewrite(uint8_t* trailer, size_t slack, const mi
   _mi_hard_padding_store(trailer, _mi_hard_padding_encode((uintptr_t)trailer, slack, key));
 }
 
+// What the slack holds at its byte `at`.
+mi_inline uint8_t _mi_hard_padding_slack_byte(size_t at) { return at == 0 ? 0 : (uint8_t)(MI_PADDING_PATTERN & 0xff); }
+
 // Compares slack of any memory; the number of bytes up to the first bad one, `slack` when all are right.
 mi_inline size_t _mi_hard_padding_compare_bytes(const uint8_t* start, size_t slack) {
   size_t i = 0;
@@ -197,7 +219,7 @@ mi_inline size_t _mi_hard_padding_compare_bytes(const uint8_t* start, size_t sla
     for (i = 8; i + 8 <= slack && mi_padding_get(start + i) == MI_PADDING_PATTERN; i += 8) {
     }
   }
-  while (i < slack && start[i] == (i == 0 ? 0 : (uint8_t)(MI_PADDING_PATTERN & 0xff))) {
+  while (i < slack && start[i] == _mi_hard_padding_slack_byte(i)) {
     i++;
   }
   return i;
@@ -250,4 +272,14 @@ mi_inline bool _mi_hard_padding_hit_from_behind(uint64_t difference) { return (d
 mi_inline size_t _mi_hard_padding_bad_byte(uint64_t difference) {
   const uint64_t bad = difference & (MI_PADDING_LOW_MASK | MI_PADDING_HIGH_MASK);
   return bad == 0 ? MI_PADDING_SLACK_SHIFT / 8 : _mi_bits_ctz64(bad) >> 3;
+}
+
+// Whether byte `at` of a trailer has no bit of the slack, and so one right value.
+mi_inline bool _mi_hard_padding_is_certain(size_t at) {
+  return (((MI_PADDING_LOW_MASK | MI_PADDING_HIGH_MASK) >> (8 * at)) & 0xff) == 0xff;
+}
+
+// What such a byte, which holds `found`, should hold.
+mi_inline uint8_t _mi_hard_padding_wanted(uint64_t difference, size_t at, uint8_t found) {
+  return (uint8_t)(found ^ (uint8_t)(difference >> (8 * at)));
 }

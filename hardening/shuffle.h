@@ -80,24 +80,27 @@ mi_inline mi_wraps void _mi_hard_shuffle_add(mi_shuffle_t* shuffle, uint16_t* it
 // trusted for.
 enum { MI_SHUFFLE_QUICK_MAX = 256 };
 
-mi_inline void mi_shuffle_step(uint16_t* items, uint32_t count, uint16_t item, uint64_t draw) {
-  const uint32_t at = ((uint32_t)draw & 0xffff) * (count + 1) >> 16;
-  items[count] = items[at];
+mi_inline void mi_shuffle_put(uint16_t* items, uint16_t* end, uint16_t item, uint32_t at) {
+  *end = items[at];
   items[at] = item;
 }
 
 mi_inline void _mi_hard_shuffle_items(mi_shuffle_t* shuffle, uint16_t* items, uint32_t count, const uint16_t* more, uint32_t end) {
   mi_shuffle_t state = *shuffle;
-  for (; count + 4 <= end; count += 4, more += 4) {
-    const uint64_t draws = _mi_hard_shuffle_next(&state);
-    mi_shuffle_step(items, count, more[0], draws);
-    mi_shuffle_step(items, count + 1, more[1], draws >> 16);
-    mi_shuffle_step(items, count + 2, more[2], draws >> 32);
-    mi_shuffle_step(items, count + 3, more[3], draws >> 48);
+  for (; count + MI_BITS_LANES <= end; count += MI_BITS_LANES, more += MI_BITS_LANES) {
+    uint16_t at[MI_BITS_LANES];
+    const uint64_t low = _mi_hard_shuffle_next(&state);
+    uint16_t* const to = items + count;
+    _mi_bits_scale16(at, low, _mi_hard_shuffle_next(&state), count + 1);
+#pragma GCC unroll 8
+    for (unsigned k = 0; k < MI_BITS_LANES; k++) {
+      mi_shuffle_put(items, to + k, more[k], at[k]);
+    }
   }
-  if (count < end) {
-    for (uint64_t draws = _mi_hard_shuffle_next(&state); count < end; count++, draws >>= 16) {
-      mi_shuffle_step(items, count, *more++, draws);
+  while (count < end) {
+    uint64_t draws = _mi_hard_shuffle_next(&state);
+    for (unsigned k = 0; k < 4 && count < end; k++, count++, draws >>= 16) {
+      mi_shuffle_put(items, items + count, *more++, ((uint32_t)draws & 0xffff) * (count + 1) >> 16);
     }
   }
   *shuffle = state;

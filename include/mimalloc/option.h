@@ -92,6 +92,7 @@ typedef enum mi_option_e {
   mi_option_guarded_fraction = 95,             // sample in one process of so many; read at start
   mi_option_guarded_log = 96,                  // whether reports go to a file: only the environment can name one
   mi_option_show_leaks = 97,                   // write what has not been freed when the process ends
+  mi_option_check_heap = 98,                   // debug: so many slow allocations between two checks of a thread's pages; 0 none
   mi_option_target_segments_per_thread = 100,  // no effect
   _mi_option_last = 101,
 

@@ -32,6 +32,13 @@ def _suite(name, tests, tags):
         tags = [t for t in tags if t == "manual"],
     )
 
+# Clang's sanitizers catch signals that tests wait for.
+_SIGNALS = "handle_abort=0:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0"
+_CLANG_ENV = {
+    "MSAN_OPTIONS": _SIGNALS,
+    "UBSAN_OPTIONS": _SIGNALS,
+}
+
 # What is sampled by chance would make tests of all else uncertain.
 _UNSAMPLED = {"MIMALLOC_GUARDED_SAMPLE_RATE": "0"}
 
@@ -61,7 +68,7 @@ def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts 
             size = size,
             srcs = srcs,
             copts = _copts(srcs) + copts + v.copts + v.test_copts,
-            env = env,
+            env = dict(env, **_CLANG_ENV) if v.compiler else env,
             # A failed assertion of base is reported by sys, which the linker has passed by when it comes to base.
             linkopts = _linkopts(srcs) + ["-lpthread", "-Wl,-u,_mi_assert_fail"] + linkopts + v.linkopts,
             # A test of a check by the compiler is as much part of a plain run as any other.
@@ -76,22 +83,42 @@ def mi_unit_test(name, srcs, deps = _INTERNALS, variants = VARIANT_NAMES, copts 
             cc_test(linkstatic = True, **common)
     _suite(name, tests, tags)
 
-def mi_unit_tests(special = {}, **kwargs):
-    """A unit test for each `*_test.c` and `*_test.cc` of the folder.
+def mi_unit_tests(special = {}, variants = VARIANT_NAMES, under = {}, not_under = {}, at_once = {}, **kwargs):
+    """A unit test for each `*_test.c` and `*_test.cc` of the folder, and the suite `sanitized` of all that run under sanitizers.
 
     Args:
       special: arguments of mi_unit_test for files that need others, by file name without `.c`
+      variants: short names, of files for which `special` has none
+      under: short names of instrumented variants, by kind of sanitizer: every file is a test of them too
+      not_under: the files that are none, with a reason, by kind
+      at_once: the files that are in a plain run, by kind; others are <name>_more_<variant>, by hand
       **kwargs: arguments of all
     """
     found = native.glob(["*_test.c", "*_test.cc"], allow_empty = True)
     names = [f[:f.rindex(".")] for f in found]
-    for name in special:
-        if name not in names:
-            fail("no file of the special test " + name)
+    for table in [special] + not_under.values() + [{name: "" for name in kind} for kind in at_once.values()]:
+        for name in table:
+            if name not in names:
+                fail("no file of the test " + name)
+    sanitized = []
     for f, name in zip(found, names):
-        args = dict(kwargs)
+        args = dict(kwargs, variants = variants)
         args.update(special.get(name, {}))
-        mi_unit_test(name = name, srcs = [f], **args)
+        shorts = {
+            now: [
+                short
+                for kind, instrumented in under.items()
+                for short in instrumented
+                if name not in not_under[kind] and (name in at_once[kind]) == now
+            ]
+            for now in [True, False]
+        }
+        sanitized += [":%s_%s" % (name, short) for short in shorts[True]] + [":%s_more_%s" % (name, short) for short in shorts[False]]
+        mi_unit_test(name = name, srcs = [f], **dict(args, variants = args["variants"] + shorts[True]))
+        if shorts[False]:
+            mi_unit_test(name = name + "_more", srcs = [f], **dict(args, size = "large", variants = shorts[False], tags = args.get("tags", []) + ["manual"]))
+    if sanitized:
+        native.test_suite(name = "sanitized", tests = sanitized, tags = ["manual"])
 
 def mi_api_test(name, srcs, variants = VARIANT_NAMES, copts = [], linkopts = [], deps = [], tags = [], size = "small", env = _UNSAMPLED, **kwargs):
     """A program that is linked with a variant, malloc included, as a user's program would be."""
@@ -188,7 +215,7 @@ def mi_python_test(name, main, args = [], data = [], size = "small", **kwargs):
 # Rows have a time each; a machine may be so many times slower than one on which that is plenty.
 _SLOW = "3"
 
-def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", plugin = None, args = [], variants = VARIANT_NAMES + ["glibc"], tags = [], size = "medium", timeout = "long", **kwargs):
+def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", plugin = None, args = [], data = [], variants = VARIANT_NAMES + ["glibc"], tags = [], size = "medium", timeout = "long", **kwargs):
     """A table of rows for test/lib/run_rows.py, one test a variant.
 
     Args:
@@ -199,6 +226,7 @@ def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", 
       library: label of the library under test, with %s for the name of the variant's target
       plugin: label of a shared object that holds the allocator (`{plugin}` of a row), with %s for the variant
       args: more arguments of the runner
+      data: files that they name
       variants: short names, and `glibc` for the rows that run without a preload
       tags: of the tests
       size: of the tests
@@ -208,15 +236,15 @@ def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", 
     tests = []
     for short in variants:
         ours = short != "glibc"
-        data = [rows] + programs
+        files = [rows, "//test/lib:exceptions.py"] + programs + data
         options = ["--rows", "$(rootpath %s)" % rows, "--bin", folder or native.package_name(), "--variant", short, "--slow", _SLOW] + args
         if ours:
             preloaded = library % variant(short).name
-            data += [preloaded, "//:" + variant(short).name]
+            files += [preloaded, "//:" + variant(short).name]
             options += ["--preload", "$(rootpath %s)" % preloaded]
             if plugin:
                 holder = plugin % short
-                data.append(holder)
+                files.append(holder)
                 options += ["--plugin", "$(rootpath %s)" % holder]
         test = "%s_%s" % (name, short)
         tests.append(test)
@@ -226,8 +254,37 @@ def mi_rows_test(name, rows, programs, folder = None, library = "//:%s_soname", 
             timeout = timeout,
             main = "//test/lib:run_rows.py",
             args = options,
-            data = data,
+            data = files,
             tags = tags + ["preload"],
             **kwargs
         )
     _suite(name, tests, tags)
+
+def mi_sampled_cases(name, programs, exceptions, rate, variants, args = [], tags = [], size = "medium", timeout = "long", **kwargs):
+    """Test programs with one in `rate` allocations guarded, but for the cases of a table; one test a variant.
+
+    Args:
+      name: of the suite
+      programs: names of the programs' targets in this package, without the variant
+      exceptions: the table, for test/lib/exceptions.py
+      rate: as text
+      variants: short names
+      args: more arguments of the runner
+      tags: of the tests
+      size: of the tests
+      timeout: of the tests
+      **kwargs: handed on to the test rule
+    """
+    for short in variants:
+        files = [":%s_%s" % (program, short) for program in programs]
+        mi_python_test(
+            name = "%s_%s" % (name, short),
+            size = size,
+            timeout = timeout,
+            main = "//test/lib:run_cases.py",
+            args = ["--rate", rate, "--variant", short, "--exceptions", "$(rootpath %s)" % exceptions] + args + ["$(rootpath %s)" % f for f in files],
+            data = [exceptions, "//test/lib:exceptions.py"] + files,
+            tags = tags + ["no_sanitizer"],
+            **kwargs
+        )
+    _suite(name, ["%s_%s" % (name, short) for short in variants], tags)

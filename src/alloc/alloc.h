@@ -106,16 +106,23 @@ mi_inline void _mi_free_local(mi_page_t* page, mi_block_t* block) {
   _mi_block_push_at(page, block, index);
 }
 
-// Frees a block; NULL is ignored. What is no block of this allocator is a violation.
-mi_inline void _mi_free(void* p) {
-  mi_page_t* page;
+// Frees an address of the page that was looked up for it.
+mi_inline void _mi_free_in(mi_page_t* page, void* p) {
   // Relaxed: only this thread ever stores its own id there, and nobody's in one that is none.
-  if (mi_unlikely(!_mi_page_map_look(p, &page))) {
-    _mi_free_nowhere(p);
-  } else if (mi_likely(mi_atomic_load_is_relaxed(&page->owner, _mi_thread_tid()))) {
+  if (mi_likely(mi_atomic_load_is_relaxed(&page->owner, _mi_thread_tid()))) {
     _mi_free_local(page, p);
   } else {
     _mi_free_slow(p, page);
+  }
+}
+
+// Frees a block; NULL is ignored. What is no block of this allocator is a violation.
+mi_inline void _mi_free(void* p) {
+  mi_page_t* page;
+  if (mi_unlikely(!_mi_page_map_look(p, &page))) {
+    _mi_free_nowhere(p);
+  } else {
+    _mi_free_in(page, p);
   }
 }
 

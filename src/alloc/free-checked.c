@@ -153,11 +153,16 @@ static void mi_judge_free(const mi_page_t* page, const void* p, unsigned how, si
   }
 }
 
+// Whether nothing can disagree: a plain free of what can only be of its family. Most are of another thread's block.
+static bool mi_free_is_plain(const mi_page_t* page, unsigned how) {
+  return how == MI_FAMILY_MALLOC && !mi_atomic_load_relaxed(&page->has_origins) && !_mi_page_is_single(page);
+}
+
 void _mi_free_checked_slow(void* p, mi_page_t* page, unsigned how, size_t size, size_t align) {
-  if (!_mi_page_is_none(page) && _mi_page_is_live(page, p)) {
+  if (!mi_free_is_plain(page, how) && !_mi_page_is_none(page) && _mi_page_is_live(page, p)) {
     mi_judge_free(page, p, how, size, align);
   }
-  _mi_free(p);
+  _mi_free_in(page, p);
 }
 
 void* _mi_realloc_checked(void* p, size_t newsize) {

@@ -45,14 +45,15 @@ static void mi_report_in_page(const mi_page_t* page, const void* p, const char* 
                what == NULL ? "freed again" : what);
     return;
   }
-  if (live && (uintptr_t)p >= (uintptr_t)block) {
+  // A single has memory before and behind its block too: a guarded one most of its slot.
+  if (live && (uintptr_t)p >= (uintptr_t)block && (!single || (uintptr_t)p - (uintptr_t)block < size)) {
     _mi_report(MI_VIOLATION_interior_free, "pointer %p is %zu bytes into a %s of %zu bytes at %p (page %p, thread %zu), %s",
                p, (size_t)((uintptr_t)p - (uintptr_t)block), mi_page_kind_of(page), size, block,
                (void*)page->start, thread, what == NULL ? "freed" : what);
     return;
   }
   _mi_report(MI_VIOLATION_invalid_free, "pointer %p is in a page of %zu byte blocks but no block (page %p, thread %zu), %s",
-             p, page->block_size, (void*)page->start, thread, what == NULL ? "freed" : what);
+             p, size, (void*)page->start, thread, what == NULL ? "freed" : what);
 }
 
 // An address without a page.
@@ -107,6 +108,12 @@ static mi_block_t* mi_page_block_handed_out(const mi_page_t* page, void* p) {
 
 static void mi_free_other(mi_page_t* page, void* p) {
   mi_block_t* const block = mi_page_block_handed_out(page, p);
+  // Where blocks wait, all would go the long way that are freed until the first has waited.
+  if (MI_HAS_QUARANTINE && MI_HAS_LIVE_BITS && block != NULL && _mi_hard_live_test(page->live, _mi_page_live_index(page, block)) &&
+      _mi_page_take_back(page)) {
+    _mi_free_local(page, block);
+    return;
+  }
   if (MI_HAS_OUTLINE_LISTS && !mi_atomic_load_relaxed(&page->has_remote)) {
     // The mark, which comes behind it, releases it.
     mi_atomic_store_relaxed(&page->has_remote, true);

@@ -27,6 +27,9 @@ mi_inline void* mi_theap_pop_queue_as(mi_theap_t* theap, size_t size, size_t roo
     }
     _mi_quarantine_skip(theap, theap->quarantines[bin]);
   }
+  if (MI_HAS_QUARANTINE) {
+    theap->starved[bin] = true;
+  }
   mi_page_t* const page = theap->queues[bin].first;
   if (page == NULL) {
     return NULL;
@@ -73,6 +76,7 @@ void* _mi_alloc_listed(size_t size, bool zero, mi_family_t family) {
   mi_page_t* const page = theap == NULL ? &_mi_page_empty : theap->direct[_mi_direct_entry(size)];
   void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
   if (mi_likely(p != NULL)) {
+    theap->starved[page->bin] = true;
     // The next one's link is followed when it is taken, and nobody has touched it for a while.
     __builtin_prefetch(page->free, 1);
     return _mi_block_prepare_usual(page, p, size, zero, true);

@@ -15,11 +15,15 @@
 enum {
   // Smaller blocks cost little to copy, and are many.
   MI_REALLOC_ROOM_MIN = 256,
+  // A block that grows beyond this gets a page by itself, which is a slice at least, and goes on in place. Not where each such page
+  // has guards.
+  MI_REALLOC_APART_MIN = MI_HAS_GUARD_PAGES ? MI_MEDIUM_BLOCK_MAX : 16 * MI_KIB,
 };
 
 // Whether a block of a class that holds the new size is worth keeping for it.
 static bool mi_realloc_suits(const mi_page_t* page, size_t newsize, size_t capacity) {
   return newsize >= capacity / 2 ||
+      (_mi_page_is_single(page) && page->slice_count == 1 && newsize > MI_REALLOC_APART_MIN / 2) ||
       (MI_HAS_PADDING && !_mi_page_is_single(page) && _mi_sizeclass_round(newsize + MI_BLOCK_EXTRA) == page->block_size);
 }
 
@@ -104,7 +108,6 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
         _mi_profiled_offer(larger, newsize, newsize, __builtin_frame_address(0));
       }
       if (MI_HAS_PADDING) {
-        _mi_track_made(larger->single_start, larger->request, larger->start, larger->start + larger->slice_count * MI_SLICE_SIZE, true);
         _mi_block_set_request(larger, larger->single_start, newsize);
         if (zero) {
           memset(larger->single_start + old_usable, 0, _mi_min(old_capacity, newsize) - old_usable);
@@ -114,7 +117,7 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
     }
   }
   // What has grown is likely to grow on. A block by itself can do so in place, by the slices behind it.
-  const bool apart = newsize > old_usable && newsize > MI_MEDIUM_BLOCK_MAX && align <= MI_SLICE_SIZE && offset == 0;
+  const bool apart = newsize > old_usable && newsize > MI_REALLOC_APART_MIN && align <= MI_SLICE_SIZE && offset == 0;
   // Growth takes the whole usable size along: a program that knows it may have written there.
   void* const fresh = apart ? _mi_theap_alloc_growing(theap != NULL ? theap : _mi_theap_default(), newsize, align, zero)
                             : _mi_alloc_aligned(theap, mi_realloc_room(old_usable, newsize), align, offset, zero);

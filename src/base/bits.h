@@ -21,7 +21,8 @@ mi_inline uint64_t _mi_bits_count_in_bytes(uint64_t x) {
   return (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
 }
 
-mi_inline uint32_t _mi_bits_sum_bytes(uint64_t x) {
+// Wraps: of the product only the highest part is the sum.
+mi_inline mi_wraps uint32_t _mi_bits_sum_bytes(uint64_t x) {
   x = (x & UINT64_C(0x00ff00ff00ff00ff)) + ((x >> 8) & UINT64_C(0x00ff00ff00ff00ff));
   return (uint32_t)((x * UINT64_C(0x0001000100010001)) >> 48);
 }
@@ -98,3 +99,22 @@ mi_inline bool _mi_bits_clear32(uint32_t* word, uint32_t number) {
 
 // Sets the lowest n bits; n is at most 64.
 mi_inline uint64_t _mi_bits_mask64(unsigned n) { return n >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1; }
+
+// Of eight numbers of 16 bits, the lowest first, number k becomes one below `bound` + k, which is at most 65536 / 2, by a
+// multiplication whose upper half it is.
+enum { MI_BITS_LANES = 8 };
+
+mi_inline void _mi_bits_scale16(uint16_t scaled[MI_BITS_LANES], uint64_t low, uint64_t high, uint32_t bound) {
+#if defined(__SSE2__)
+  typedef short mi_lanes_t __attribute__((vector_size(16)));
+  typedef uint64_t mi_halves_t __attribute__((vector_size(16)));
+  const mi_lanes_t bounds = (mi_lanes_t){0, 1, 2, 3, 4, 5, 6, 7} + (short)bound;
+  const mi_lanes_t upper = __builtin_ia32_pmulhuw128((mi_lanes_t)(mi_halves_t){low, high}, bounds);
+  __builtin_memcpy(scaled, &upper, sizeof(upper));
+#else
+  for (unsigned k = 0; k < MI_BITS_LANES; k++) {
+    const uint64_t numbers = k < MI_BITS_LANES / 2 ? low : high;
+    scaled[k] = (uint16_t)(((uint32_t)(numbers >> (16 * (k % 4))) & 0xffff) * (bound + k) >> 16);
+  }
+#endif
+}

@@ -21,6 +21,8 @@ enum {
   MI_SLOTS_LEAVING_MAX = 16,
   // All slots, used or not, take this share of the addresses that the process may have.
   MI_SLOTS_ADDRESS_SHARE = 4,
+  // After one was refused so many go without, of that size or a larger one, before the next is asked for.
+  MI_SLOTS_PATIENCE = 64,
   // Mappings of blocks that have one of their own, and their bytes together.
   MI_SLOTS_OS_MAX = 8,
 };
@@ -86,6 +88,28 @@ static bool mi_slots_take_scattered(void) {
   while (scattered > 0 && !mi_atomic_cas_weak_relaxed(&mi_slots_scattered, &scattered, scattered - 1)) {
   }
   return scattered > 0;
+}
+
+// Where there is no place for another slot the search for one goes through all that there is, and then asks the system: for each
+// of a million allocations that would be most of their time. Relaxed: a search more or less is all that a race makes of it.
+static _Atomic(uint32_t) mi_slots_waiting;
+static _Atomic(size_t) mi_slots_refused;
+
+static bool mi_slots_are_hopeless(size_t slices) {
+  const uint32_t left = mi_atomic_load_relaxed(&mi_slots_waiting);
+  if (left == 0 || slices < mi_atomic_load_relaxed(&mi_slots_refused)) {
+    return false;
+  }
+  mi_atomic_store_relaxed(&mi_slots_waiting, left - 1);
+  _mi_counter_add(&_mi_stats.guards_skipped, 1);
+  return true;
+}
+
+static void mi_slots_lose_hope(size_t slices) {
+  // A guard that was refused has been counted.
+  _mi_counter_add(&_mi_stats.guards_skipped, !_mi_guard_are_mappings());
+  mi_atomic_store_relaxed(&mi_slots_refused, slices);
+  mi_atomic_store_relaxed(&mi_slots_waiting, MI_SLOTS_PATIENCE);
 }
 
 static bool mi_slots_have_room(size_t slices) {
@@ -178,13 +202,17 @@ bool _mi_slot_take(const mi_arena_source_t* source, size_t slices, size_t lead, 
     }
     _mi_lock_release(&mi_slots.lock);
   }
-  if (!found && mi_slot_make(source, slices, lead, align, run)) {
+  const bool hopeless = any && !found && mi_slots_are_hopeless(slices);
+  if (!found && !hopeless && mi_slot_make(source, slices, lead, align, run)) {
     return true;
   }
   if (!found && any) {
     _mi_lock_acquire(&mi_slots.lock);
     found = mi_slots_remove_fitting(slices, random, &slot);
     _mi_lock_release(&mi_slots.lock);
+    if (!found && !hopeless) {
+      mi_slots_lose_hope(slices);
+    }
   }
   if (found) {
     mi_slot_fill_in(&slot, run);
@@ -313,6 +341,7 @@ void _mi_slots_forget(void) {
   mi_slots.fresh_count = 0;
   mi_atomic_store_relaxed(&mi_slots_slices, 0);
   mi_atomic_store_relaxed(&mi_slots_scattered, 0);
+  mi_atomic_store_relaxed(&mi_slots_waiting, 0);
 }
 
 void _mi_slots_fork_prepare(void) { _mi_lock_acquire(&mi_slots.lock); }

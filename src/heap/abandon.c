@@ -165,6 +165,13 @@ static bool mi_page_should_reclaim(const mi_page_t* page, const mi_theap_t* thea
       (long)queue->count < _mi_option_get(mi_option_page_cross_thread_max_reclaim);
 }
 
+static void mi_page_reclaim(mi_page_t* page, mi_theap_t* theap) {
+  mi_page_adopt(page, theap);
+  _mi_queue_push_back(theap, page);
+  _mi_page_note_live(page, _mi_page_live(page));
+  mi_heap_counter_add(_mi_page_heap(page), pages_reclaim_on_free, 1);
+}
+
 // This thread's free has claimed the page.
 static void mi_page_claimed(mi_page_t* page, bool listed) {
   // Who had it last may be gone.
@@ -181,16 +188,26 @@ static void mi_page_claimed(mi_page_t* page, bool listed) {
   if (!listed) {
     mi_theap_t* const theap = _mi_theap_find(mi_atomic_load_relaxed(&page->heap));
     if (theap != NULL && mi_page_should_reclaim(page, theap)) {
-      mi_page_adopt(page, theap);
-      _mi_queue_push_back(theap, page);
-      _mi_page_note_live(page, _mi_page_live(page));
-      mi_heap_counter_add(_mi_page_heap(page), pages_reclaim_on_free, 1);
+      mi_page_reclaim(page, theap);
       return;
     }
     _mi_page_count_leave(page);
     mi_page_list(page);
   }
   mi_page_unown_listed(page);
+}
+
+bool _mi_page_take_back(mi_page_t* page) {
+  // Relaxed: what is seen of the page is looked at again by the swap.
+  mi_theap_t* const theap = mi_atomic_load_relaxed(&page->remote) == 0 ? _mi_theap_find(mi_atomic_load_relaxed(&page->heap)) : NULL;
+  uint64_t remote = 0;
+  // Acquire pairs with the release of whoever let go of the page.
+  if (theap == NULL || mi_atomic_load_relaxed(&page->last_tid) != theap->tid || !mi_page_should_reclaim(page, theap) ||
+      !mi_atomic_cas_strong_acq_rel(&page->remote, &remote, MI_REMOTE_OWNED)) {
+    return false;
+  }
+  mi_page_reclaim(page, theap);
+  return true;
 }
 
 void _mi_page_free_remote(mi_page_t* page, mi_block_t* block) {

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "hardening/fill.h"
+#include "src/base/fmt.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/single.h"
 #include "src/heap/zero-size.h"
@@ -25,6 +26,8 @@ enum {
   MI_FRESH_CHECK_MAX = 4096,
   // A realloc looks at least at so much of the slack: what runs over the end of a block meets that first.
   MI_CHECKED_SLACK_MIN = 64,
+  // While frees look whether something is due, so many of them make a look.
+  MI_FREES_EACH_WATCH = 8,
   // So many bytes before a single are checked, or less.
   MI_SINGLE_LEAD_MAX = 64,
 };
@@ -36,8 +39,36 @@ _Static_assert(sizeof(mi_block_t) <= MI_LINK_SIZE && MI_LINK_SIZE + MI_PADDING_S
 
 // Reports
 
-static void mi_report_end_of(const void* p, size_t request, size_t at, uint8_t byte) {
-  _mi_report(MI_VIOLATION_overflow, "block %p of %zu bytes was written beyond its end: its byte %zu holds 0x%02x", p, request, at, byte);
+// " instead of 0x…": what a byte should hold.
+typedef struct mi_wanted_s {
+  char text[24];
+} mi_wanted_t;
+
+static mi_wanted_t mi_wanted(uint8_t byte) {
+  mi_wanted_t wanted;
+  (void)_mi_fmt(wanted.text, sizeof(wanted.text), " instead of 0x%02x", byte);
+  return wanted;
+}
+
+// The same of a byte of a trailer, where that is no secret: only debug, which nobody attacks, tells bytes of a canary; and known,
+// which what tells the slack is not.
+static mi_wanted_t mi_wanted_of_trailer(uint64_t difference, size_t at, uint8_t found) {
+  if (!_mi_hard_padding_is_certain(at) || (at > 0 && MI_ASSERT_LEVEL < 2)) {
+    return (mi_wanted_t){""};
+  }
+  return mi_wanted(_mi_hard_padding_wanted(difference, at, found));
+}
+
+static void mi_report_end_of(const void* p, size_t request, size_t at, uint8_t byte, mi_wanted_t wanted) {
+  _mi_report(MI_VIOLATION_overflow, "block %p of %zu bytes was written beyond its end: its byte %zu holds 0x%02x%s", p, request, at, byte,
+             wanted.text);
+}
+
+static mi_wanted_t mi_wanted_of_slack(size_t at) { return mi_wanted(_mi_hard_padding_slack_byte(at)); }
+
+static void mi_report_before(const uint8_t* block, size_t block_size, size_t before, mi_wanted_t wanted) {
+  _mi_report(MI_VIOLATION_underflow, "block %p of %zu byte blocks was written before its start: its byte -%zu holds 0x%02x%s",
+             (const void*)block, block_size, before, *(block - before), wanted.text);
 }
 
 // The trailer of a live block is wrong.
@@ -46,27 +77,30 @@ static void mi_report_trailer(const mi_page_t* page, const uint8_t* block, uint6
   const size_t room = page->block_size - MI_PADDING_SIZE;
   if (_mi_hard_padding_hit_from_behind(difference)) {
     const size_t bad = _mi_hard_padding_bad_byte(difference);
-    _mi_report(MI_VIOLATION_underflow, "block %p of %zu byte blocks was written before its start: its byte -%zu holds 0x%02x",
-               (const void*)(trailer + MI_PADDING_SIZE), page->block_size, MI_PADDING_SIZE - bad, trailer[bad]);
+    mi_report_before(trailer + MI_PADDING_SIZE, page->block_size, MI_PADDING_SIZE - bad,
+                     mi_wanted_of_trailer(difference, bad, trailer[bad]));
     return;
   }
   // As long as the end of the trailer is right the slack is likely to be, too.
   if ((difference & MI_PADDING_HIGH_MASK) == 0 && slack <= room) {
     const size_t good = _mi_hard_padding_compare_bytes(trailer - slack, slack);
-    const size_t at = good < slack ? room - slack + good : room + _mi_hard_padding_bad_byte(difference);
-    mi_report_end_of(block, room - slack, at, block[at]);
+    const size_t bad = _mi_hard_padding_bad_byte(difference);
+    const size_t at = good < slack ? room - slack + good : room + bad;
+    mi_report_end_of(block, room - slack, at, block[at],
+                     good < slack ? mi_wanted_of_slack(good) : mi_wanted_of_trailer(difference, bad, block[at]));
     return;
   }
-  const size_t at = room + _mi_hard_padding_bad_byte(difference);
+  const size_t bad = _mi_hard_padding_bad_byte(difference);
   _mi_report(MI_VIOLATION_overflow,
-             "block %p of at most %zu bytes (what tells its size is overwritten) was written beyond its end: its byte %zu holds 0x%02x",
-             (const void*)block, room, at, block[at]);
+             "block %p of at most %zu bytes (what tells its size is overwritten) was written beyond its end: its byte %zu holds 0x%02x%s",
+             (const void*)block, room, room + bad, trailer[bad], mi_wanted_of_trailer(difference, bad, trailer[bad]).text);
 }
 
 static void mi_report_written(const mi_page_t* page, const uint8_t* block, size_t at) {
   _mi_report(MI_VIOLATION_write_after_free,
-             "block %p of %zu bytes was written while it was free: its byte %zu holds 0x%02x (page %p, class %u)",
-             (const void*)block, page->block_size, at, block[at], (const void*)page->start, page->bin);
+             "block %p of %zu bytes was written while it was free: its byte %zu holds 0x%02x%s (page %p, class %u)",
+             (const void*)block, page->block_size, at, block[at], mi_wanted(MI_HAS_FILL ? MI_FILL_FREED : 0).text, (const void*)page->start,
+             page->bin);
 }
 
 // Blocks of a class
@@ -194,7 +228,7 @@ mi_inline bool mi_block_check_end_to(const mi_page_t* page, const void* block, s
   const size_t part = MI_CHECKED_SLACK_MIN + (limit > request ? limit - request : 0);
   const size_t good = _mi_hard_padding_compare_part(trailer, *slack, part);
   if (mi_unlikely(good != *slack)) {
-    mi_report_end_of(block, request, request + good, (trailer - *slack)[good]);
+    mi_report_end_of(block, request, request + good, (trailer - *slack)[good], mi_wanted_of_slack(good));
     return false;
   }
   return true;
@@ -243,11 +277,28 @@ static mi_cold void mi_left_is_wrong(const mi_page_t* page, const uint8_t* left,
   }
 }
 
+void _mi_block_check_free(const mi_page_t* page, mi_block_t* block) {
+  const size_t skipped = _mi_max(MI_LINK_SIZE, mi_block_preserved(page));
+  const uint8_t freed = MI_HAS_FILL ? MI_FILL_FREED : 0;
+  const size_t size = page->block_size;
+  if ((MI_HAS_FILL || MI_HAS_ZERO_ON_FREE) && _mi_hard_fill_find((uint8_t*)block + skipped, size - skipped, freed) != size - skipped) {
+    mi_block_was_written(page, block, freed, skipped);
+  }
+}
+
+void _mi_block_check_live(const mi_page_t* page, const void* block) {
+  const uint8_t* const trailer = _mi_block_trailer(page, block);
+  size_t slack;
+  uint64_t difference;
+  if (MI_HAS_PADDING && !_mi_hard_padding_decode(_mi_hard_padding_load(trailer), (uintptr_t)trailer, page->block_size - MI_PADDING_SIZE, &page->canary_key, &slack, &difference)) {
+    mi_left_is_wrong(page, block, _mi_page_live_index(page, block), difference, slack);
+  }
+}
+
 static mi_cold void mi_left_is_written(const mi_page_t* page, const uint8_t* block, uint64_t found) {
   const size_t bad = _mi_bits_ctz64(found) >> 3;
   if ((found >> 56) != 0) {
-    _mi_report(MI_VIOLATION_underflow, "block %p of %zu byte blocks was written before its start: its byte -%zu holds 0x%02x",
-               (const void*)block, page->block_size, MI_PADDING_SIZE - bad, (block - MI_PADDING_SIZE)[bad]);
+    mi_report_before(block, page->block_size, MI_PADDING_SIZE - bad, mi_wanted(0));
     return;
   }
   mi_report_written(page, block - page->block_size, page->block_size - MI_PADDING_SIZE + bad);
@@ -302,9 +353,14 @@ mi_inline void mi_block_check_end_once(const mi_page_t* page, const void* block)
   }
 }
 
+static mi_noinline void mi_block_free_unwatched(mi_page_t* page, mi_block_t* block) { mi_block_free_local(page, block); }
+
 void _mi_block_free_watched(mi_page_t* page, mi_block_t* block) {
-  _mi_theap_watch(page->theap);
-  mi_block_free_local(page, block);
+  // The clock is looked at now and then.
+  if (--page->theap->watched % MI_FREES_EACH_WATCH == 0) {
+    _mi_theap_watch(page->theap);
+  }
+  mi_block_free_unwatched(page, block);
 }
 
 // A block that was taken back goes where it waits to be handed out again.
@@ -402,14 +458,14 @@ void _mi_block_check_single(const mi_page_t* page) {
     const size_t tail = mi_single_tail(page);
     const size_t good = _mi_hard_padding_compare_bytes(end, tail);
     if (mi_unlikely(good != tail)) {
-      mi_report_end_of(page->single_start, page->request, page->request + good, end[good]);
+      mi_report_end_of(page->single_start, page->request, page->request + good, end[good], mi_wanted_of_slack(good));
       return;
     }
     for (size_t i = 1; i <= mi_single_lead(page); i++) {
       const uint8_t byte = *(page->single_start - i);
       if (mi_unlikely(byte != (uint8_t)MI_PADDING_PATTERN)) {
-        _mi_report(MI_VIOLATION_underflow, "block %p of %zu bytes was written before its start: its byte -%zu holds 0x%02x",
-                   (void*)page->single_start, page->request, i, byte);
+        _mi_report(MI_VIOLATION_underflow, "block %p of %zu bytes was written before its start: its byte -%zu holds 0x%02x%s",
+                   (void*)page->single_start, page->request, i, byte, mi_wanted((uint8_t)MI_PADDING_PATTERN).text);
         return;
       }
     }

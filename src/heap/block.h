@@ -14,6 +14,8 @@ enum {
   MI_BLOCKS_ARE_DRESSED = MI_HAS_PADDING | MI_HAS_ZERO_ON_FREE | MI_HAS_FILL | MI_HAS_QUARANTINE,
   // What a block needs beyond the request.
   MI_BLOCK_EXTRA = MI_HAS_PADDING ? MI_PADDING_SIZE : 0,
+  // Blocks up to this size are of classes that are no further apart than a slack is short.
+  MI_BLOCK_USUAL_MAX = 256,
   // In an entry of a quarantine, beside the address: freed by another thread than the page's owner.
   MI_QUARANTINE_MARKED = 1,
 };
@@ -45,9 +47,16 @@ mi_inline uint8_t* _mi_block_trailer(const mi_page_t* page, const void* block) {
 }
 
 // Whether the blocks of the page are neither the smallest, whose slack takes care, nor such that are looked at as they are cleared.
-mi_inline bool mi_block_is_small(const mi_page_t* page) {
+// Wraps: the smallest are above every bound.
+mi_inline mi_wraps bool mi_block_is_small(const mi_page_t* page) {
   const size_t least = MI_PADDING_SIZE + MI_PADDING_SHORT;
   return page->block_size - least < MI_FILL_LOOK_MIN - least;
+}
+
+// Whether their slack is mostly short besides: larger classes are further apart.
+mi_inline bool mi_block_is_usual(const mi_page_t* page) {
+  const size_t least = MI_PADDING_SIZE + MI_PADDING_SHORT;
+  return page->block_size - least <= MI_BLOCK_USUAL_MAX - least;
 }
 
 // A block is handed out that is not as it should be, or as most are; and one that is, but has more slack than most.
@@ -110,6 +119,11 @@ size_t _mi_block_request_before(const mi_page_t* page, const void* p, size_t new
 // Whether the end of a live block is as it was written, without a report.
 bool _mi_block_end_is_right(const mi_page_t* page, const void* block);
 
+// Looks at a block in a list of the caller's page, and at one of its live blocks, which other threads may use and free
+// meanwhile: what was written to the first, and over the trailer of the other, is reported.
+void _mi_block_check_free(const mi_page_t* page, mi_block_t* block);
+void _mi_block_check_live(const mi_page_t* page, const void* block);
+
 // Writes the end of a block that is as large as it can be.
 void _mi_block_mend_end(const mi_page_t* page, void* block);
 
@@ -148,8 +162,10 @@ void _mi_block_check_single(const mi_page_t* page);
 void _mi_quarantine_begin(mi_theap_t* theap);
 // A freed block goes in where the inline path does not put it. `marked`: another thread's page, the live bits have the mark.
 mi_noinline void _mi_quarantine_enter(mi_theap_t* theap, mi_page_t* page, mi_block_t* block, bool marked);
-// More blocks are ready than are kept: some go back to their pages.
-mi_noinline void _mi_quarantine_drain(mi_theap_t* theap, mi_quarantine_t* quarantine);
+// More blocks of a class are ready than are kept: some go back to their pages, unless such were missed since.
+mi_noinline void _mi_quarantine_drain(mi_theap_t* theap, unsigned bin);
+// No more are kept than where blocks come and go one by one.
+void _mi_quarantine_settle_down(mi_theap_t* theap);
 // The block that would be handed out next goes back to its page instead, or is reported: it cannot be handed out here.
 void _mi_quarantine_skip(mi_theap_t* theap, mi_quarantine_t* quarantine);
 // How many blocks of a class have served again since this was asked last.
@@ -208,7 +224,7 @@ mi_inline void _mi_quarantine_put(mi_theap_t* theap, mi_page_t* page, mi_block_t
   }
   quarantine->drawn = drawn - 1;
   if (mi_unlikely(!_mi_hard_quarantine_put(quarantine, (uintptr_t)block, quarantine->draws[drawn - 1]))) {
-    _mi_quarantine_drain(theap, quarantine);
+    _mi_quarantine_drain(theap, page->bin);
   }
 }
 
@@ -230,7 +246,7 @@ mi_inline bool mi_block_left_is_plain(const mi_page_t* page, const uint8_t* bloc
 // leaves what is not usual by tail calls, and so saves no register: smallest and larger blocks, a long slack, or an end that is
 // not right.
 mi_inline void mi_block_free_local(mi_page_t* page, mi_block_t* block) {
-  if (MI_HAS_FILL || MI_TRACKS || ((MI_HAS_PADDING || MI_HAS_ZERO_ON_FREE) && mi_unlikely(!mi_block_is_small(page))) ||
+  if (MI_HAS_FILL || MI_TRACKS || ((MI_HAS_PADDING || MI_HAS_ZERO_ON_FREE) && mi_unlikely(!mi_block_is_usual(page))) ||
       (MI_HAS_PADDING && mi_unlikely(!_mi_hard_padding_is_right_and_short(_mi_block_trailer(page, block), &page->canary_key)))) {
     _mi_block_free_unusual(page, block);
     return;

@@ -7,6 +7,7 @@
 
 #include "src/guarded/slots.h"
 #include "src/heap/block.h"
+#include "src/heap/check.h"
 #include "src/heap/guarded.h"
 #include "src/heap/heap-stats.h"
 #include "src/heap/heap.h"
@@ -24,9 +25,10 @@
 #include "src/sys/report.h"
 
 enum {
-  // Where there are many threads, each has its first few blocks of a small class from pages that it gives up at once, before
+  // Where there are many threads, each has its first few blocks, or bytes, of a small class from pages that it gives up at once, before
   // it gets a page for itself: a thousand threads that allocate little would hold an OS page each for every class.
   MI_SHARED_BLOCKS = 4,
+  MI_SHARED_BYTES = 512,
   MI_SHARED_THREADS_MIN = 32,
   // About a millisecond between two tries to get memory that the system does not have.
   MI_RETRY_YIELDS = 16,
@@ -221,6 +223,25 @@ static mi_page_t* mi_theap_last_page(mi_theap_t* theap, unsigned bin) {
   return NULL;
 }
 
+// Gives up an empty page that another class keeps, before a new one is made: its memory serves, for this one or those that come
+// next, before some that nobody has touched. Small ones first, and only for small ones.
+static void mi_theap_give_up_empty(mi_theap_t* theap, unsigned bin) {
+  const size_t slices = _mi_min(_mi_bin_page_slices(bin), MI_MEDIUM_PAGE_SLICES);
+  for (unsigned other = MI_BIN_FIRST; other <= MI_BIN_LAST && theap->retired_slices >= slices; other++) {
+    const mi_page_queue_t* const queue = &theap->queues[other];
+    if (queue->retired == 0 || other == bin || _mi_bin_page_slices(other) < slices) {
+      continue;
+    }
+    // Retired pages stand at the end of a queue, or come first.
+    mi_page_t* const page = queue->last->retired ? queue->last : queue->first;
+    if (page->retired && _mi_page_in_use(page) == 0) {
+      _mi_queue_remove(theap, page);
+      _mi_page_release(page);
+      return;
+    }
+  }
+}
+
 static mi_page_t* mi_theap_next_page(mi_theap_t* theap, unsigned bin) {
   mi_page_t* page = mi_theap_search(theap, bin);
   if (page != NULL) {
@@ -239,6 +260,7 @@ static mi_page_t* mi_theap_next_page(mi_theap_t* theap, unsigned bin) {
       return page;
     }
   }
+  mi_theap_give_up_empty(theap, bin);
   page = _mi_page_new(theap, bin);
   if (page != NULL) {
     _mi_queue_push_front(theap, page);
@@ -275,7 +297,8 @@ static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, b
 // Whether the thread is to take its next block of this class from a page that others take theirs from, too.
 static bool mi_theap_shares(mi_theap_t* theap, unsigned bin) {
   mi_page_queue_t* const queue = &theap->queues[bin];
-  return queue->first == NULL && queue->lent < MI_SHARED_BLOCKS && theap->tid != MI_TID_LATE &&
+  return queue->first == NULL && queue->lent < _mi_max(MI_SHARED_BLOCKS, MI_SHARED_BYTES / _mi_bin_block_size(bin)) &&
+      theap->tid != MI_TID_LATE &&
       _mi_bin_page_slices(bin) == MI_SMALL_PAGE_SLICES &&
       mi_atomic_load_relaxed(&_mi_stats.threads.current) > MI_SHARED_THREADS_MIN;
 }
@@ -461,6 +484,7 @@ static void* mi_theap_alloc_any(mi_theap_t* theap, const mi_request_t* request) 
   }
   mi_deferred_call(false);
   _mi_sample_update(theap);
+  _mi_theap_check_sometimes(theap);
   if (mi_unlikely(++theap->slow_calls >= (uint32_t)_mi_option_get(mi_option_generic_collect))) {
     theap->slow_calls = 0;
     _mi_theap_collect(theap, false);
@@ -540,6 +564,7 @@ void _mi_theap_collect(mi_theap_t* theap, bool force) {
     }
   }
   _mi_theap_count_publish(theap);
+  _mi_theap_check(theap);
 }
 
 void _mi_late_fork_prepare(void) { _mi_lock_acquire(&mi_late.lock); }

@@ -52,9 +52,11 @@ static size_t mi_guarded_end(const mi_page_t* page) { return _mi_align_up(page->
 
 // Making
 
-// What the free of a block with a size may say: where only classes are compared, the same as of another block.
+// What the free of a block with a size may say: where only classes are compared, the same as of another block, and not less than
+// nothing, which would be the largest sizes.
 static uint32_t mi_guarded_spread(size_t size) {
-  return (uint32_t)(size > MI_LARGE_BLOCK_MAX ? MI_SLICE_SIZE : _mi_hard_class_spread(_mi_sizeclass_round(size)));
+  const size_t spread = size > MI_LARGE_BLOCK_MAX ? MI_SLICE_SIZE : _mi_hard_class_spread(_mi_sizeclass_round(size));
+  return (uint32_t)_mi_min(spread, size + 1);
 }
 
 static void mi_guarded_init(mi_page_t* page, const mi_guarded_layout_t* layout, size_t size, bool left) {

@@ -550,7 +550,7 @@ static void mi_heap_drop_orphans(mi_heap_t* heap) {
       _mi_theap_count_publish(theap);
       _mi_quarantine_end(theap);
       mi_heap_stat_decrease(heap, theaps, 1);
-      _mi_meta_free(theap, sizeof(*theap));
+      _mi_theap_free(theap);
     }
   }
 }

@@ -102,11 +102,17 @@ bool _mi_page_was_listed(const mi_page_t* page, const void* p) {
 
 // Extension
 
-// How many blocks an extension is to add.
-static uint32_t mi_extend_count(size_t block_size) {
+// How many blocks an extension is to add. The first of a class adds few bytes: a program uses many classes of larger blocks for
+// one or two, and an OS page of each block in a list is touched. Not where the next block is to be one of several.
+static uint32_t mi_extend_count(const mi_page_t* page) {
+  enum { BEGINS_SMALL = !MI_HAS_RANDOM_ORDER && !MI_HAS_FILL };
+  const size_t block_size = page->block_size;
   const size_t count = MI_EXTEND_BYTES / block_size;
   if (count >= MI_EXTEND_BLOCKS) {
     return (uint32_t)count;
+  }
+  if (BEGINS_SMALL && page->capacity == 0 && page->theap->queues[page->bin].made <= 1) {
+    return (uint32_t)_mi_max(count, 1);
   }
   return (uint32_t)_mi_max(_mi_min(MI_EXTEND_BLOCKS, MI_EXTEND_BYTES_MAX / block_size), 1);
 }
@@ -232,7 +238,7 @@ static bool mi_page_stock_freed(mi_page_t* page) {
 // Both return whether what was listed holds zeroes but for its links.
 static bool mi_page_list_in_order(mi_page_t* page) {
   const size_t block_size = page->block_size;
-  const uint32_t count = (uint32_t)_mi_min(mi_extend_count(block_size), page->reserved - page->capacity);
+  const uint32_t count = (uint32_t)_mi_min(mi_extend_count(page), page->reserved - page->capacity);
   const uint32_t before = page->capacity;
   uint8_t* const first = page->start + page->capacity * block_size;
   uint8_t* const last = first + (count - 1) * block_size;
@@ -272,7 +278,7 @@ static mi_block_t* mi_page_link(const mi_page_t* page, const uint16_t* numbers, 
 static bool mi_page_list_at_random(mi_page_t* page) {
   uint16_t numbers[MI_EXTEND_BLOCKS_MAX];
   mi_shuffle_t* const order = mi_theap_order(page->theap);
-  const uint32_t wanted = mi_extend_count(page->block_size);
+  const uint32_t wanted = mi_extend_count(page);
   uint32_t count = 0;
   bool is_zero = page->memory_is_zero;
   while (count < wanted && page->unlisted != 0) {

@@ -24,6 +24,9 @@
 // At least so many bytes are committed ahead of an extension, which lists no more unless a single block is larger.
 enum { MI_COMMIT_NEXT_MIN = 16 * MI_KIB };
 
+// The memory of small pages is had at once for a class that has had so many before: less than a fourth of what it has.
+enum { MI_POPULATE_PAGES_MIN = 4 };
+
 // No block lies as far before its start as NULL does.
 mi_page_t _mi_page_empty = {.start = (uint8_t*)MI_SLICE_SIZE, .block_size = MI_BLOCK_ALIGN, .granule_shift = 4};
 
@@ -343,6 +346,14 @@ static bool mi_page_publish(mi_page_t* page, const mi_theap_t* theap) {
   return false;
 }
 
+// A class that grows and grows gets the memory of a new page in one call, not by a fault for each of its OS pages. The first few
+// pages of a class are touched as they are used: most classes of most programs have no more.
+static void mi_page_populate(mi_theap_t* theap, const mi_run_t* run, unsigned bin, size_t guard) {
+  if (++theap->queues[bin].made > MI_POPULATE_PAGES_MIN && run->is_zero && run->slices == MI_SMALL_PAGE_SLICES) {
+    _mi_prim_populate(run->start, MI_SLICE_SIZE - guard);
+  }
+}
+
 mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   const size_t slices = _mi_bin_page_slices(bin);
   mi_arena_source_t source = _mi_theap_source(theap);
@@ -363,6 +374,7 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   if (guard > 0) {
     _mi_arena_guard_last(run.arena, run.index + slices - 1);
   }
+  mi_page_populate(theap, &run, bin, guard);
   page->reserved = (uint32_t)((slices * MI_SLICE_SIZE - guard) / page->block_size);
   page->granule_shift = (uint8_t)_mi_granule_shift(slices);
   page->class_spread = (uint32_t)_mi_hard_class_spread(page->block_size);

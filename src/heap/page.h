@@ -155,6 +155,7 @@ typedef struct mi_page_queue_s {
   uint32_t count;
   uint32_t retired;  // pages
   uint32_t lent;     // blocks that the thread had from shared pages before it got one of its own
+  uint32_t made;     // new pages
 } mi_page_queue_t;
 
 // Fast-path entry: a page of which allocation may always be tried; never has a free block.
@@ -235,9 +236,10 @@ mi_inline bool _mi_block_is_marked(const mi_page_t* page, const mi_block_t* bloc
 
 // Notes a block that is free and was in use until now.
 mi_inline void _mi_page_note_freed(mi_page_t* page, mi_block_t* block, uint64_t index) {
-  _mi_block_set_mark(page, block);
+  // Before the mark: what is written to the block might be any pointer of ours to the compiler.
   uint16_t* const freed = _mi_page_stock(page) + MI_STOCK_SLOTS;
   const uint32_t used = page->used - 1;
+  _mi_block_set_mark(page, block);
   _mi_hard_stock_note_freed(freed, used, index);
   page->used = used;
 }
@@ -335,11 +337,11 @@ mi_cold void _mi_page_report_corrupt(mi_page_t* page, const void* block);
 // Takes a block from the page's free list and notes its origin; NULL when it is empty or leads to what is no free block, which
 // _mi_page_pop_as tells apart. `granule_shift` is the page's, for callers that know it.
 mi_inline void* mi_page_try_take_stock(mi_page_t* page, uint8_t origin, unsigned granule_shift) {
-  uintptr_t stocked = page->stocked;
-  if (mi_unlikely(stocked == 0)) {
+  uintptr_t stocked;
+  // One instruction takes one off and tells whether there was one.
+  if (mi_unlikely(__builtin_sub_overflow(page->stocked, 1, &stocked))) {
     return NULL;
   }
-  stocked--;
   const uint64_t index = _mi_page_stock(page)[stocked];
   mi_block_t* const block = (mi_block_t*)(void*)(page->start + (index << granule_shift));
   if (mi_unlikely(!_mi_block_is_marked(page, block)) || mi_unlikely(!_mi_hard_stock_hand_out(page->live, index))) {

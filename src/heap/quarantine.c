@@ -11,7 +11,8 @@
 #include "src/sys/options.h"
 #include "src/sys/report.h"
 
-_Static_assert(sizeof(mi_quarantine_t) + (3 * MI_QUARANTINE_BLOCKS_MAX / 2 + 1) * sizeof(uintptr_t) <= MI_META_SIZE_MAX,
+_Static_assert(sizeof(mi_quarantine_t) + (MI_QUARANTINE_SLOTS_MAX + 1) * sizeof(uintptr_t) <= MI_META_SIZE_MAX &&
+                   3 * MI_QUARANTINE_BLOCKS_MAX / 2 <= MI_QUARANTINE_SLOTS_MAX,
                "the slots of a class must fit an object of the metadata");
 
 // Of classes that have none yet, and of those whose blocks do not wait. Nothing is ready in them, and no place drawn, so that
@@ -44,11 +45,12 @@ static mi_quarantine_t* mi_quarantine_make(mi_theap_t* theap, const mi_page_t* p
       _mi_hard_quarantine_bound(page->block_size, (size_t)blocks, _mi_option_get_size(mi_option_quarantine_size));
   mi_quarantine_t* quarantine = &mi_quarantine_none;
   if (bound != 0) {
-    quarantine = _mi_meta_zalloc(_mi_hard_quarantine_size(bound));
+    const size_t limit = _mi_hard_quarantine_limit(bound);
+    quarantine = _mi_meta_zalloc(_mi_hard_quarantine_size(bound, limit));
     if (quarantine == NULL) {
       return &mi_quarantine_none;
     }
-    _mi_hard_quarantine_init(quarantine, bound);
+    _mi_hard_quarantine_init(quarantine, bound, limit);
     quarantine->granted = _mi_sample_grant(theap, page->bin);
     quarantine->left = quarantine->granted;
   }
@@ -114,13 +116,66 @@ mi_inline void mi_quarantine_leave(uintptr_t tid, uintptr_t entry) {
   _mi_page_free_remote(page, block);
 }
 
-void _mi_quarantine_drain(mi_theap_t* theap, mi_quarantine_t* quarantine) {
-  const int32_t kept = quarantine->limit / 2;
+static void mi_quarantine_free(mi_quarantine_t* quarantine) {
+  _mi_meta_free(quarantine, _mi_hard_quarantine_size(_mi_hard_quarantine_bound_of(quarantine), (size_t)quarantine->room));
+}
+
+// More may be ready than before. False: as many as can be may be already, or there is no memory for it.
+static bool mi_quarantine_grow(mi_theap_t* theap, unsigned bin, mi_quarantine_t* quarantine) {
+  const size_t bound = _mi_hard_quarantine_bound_of(quarantine);
+  const size_t most =
+      _mi_hard_quarantine_burst(bound, _mi_bin_block_size(bin), _mi_option_get_size(mi_option_quarantine_size));
+  const size_t limit = _mi_min(MI_QUARANTINE_GROWTH * (size_t)quarantine->limit, most);
+  // Those of other heaps are not looked after when the purge delay is over.
+  if (theap != _mi_tls.own || _mi_bin_block_size(bin) > MI_DIRECT_SIZE_MAX || limit <= (size_t)quarantine->limit || !_mi_theap_keeps()) {
+    return false;
+  }
+  if (limit <= (size_t)quarantine->room) {
+    quarantine->limit = (int32_t)limit;
+    quarantine->drained = false;
+    return true;
+  }
+  mi_quarantine_t* const larger = _mi_meta_zalloc(_mi_hard_quarantine_size(bound, limit));
+  if (larger == NULL) {
+    return false;
+  }
+  _mi_hard_quarantine_init(larger, bound, limit);
+  _mi_hard_quarantine_move(larger, quarantine);
+  // A forked child finds the one or the other.
+  atomic_signal_fence(memory_order_release);
+  mi_quarantine_assign(theap, bin, larger);
+  mi_quarantine_free(quarantine);
+  return true;
+}
+
+static void mi_quarantine_keep(mi_theap_t* theap, mi_quarantine_t* quarantine, int32_t kept) {
   while (quarantine->ready > kept) {
     const uintptr_t entry = _mi_hard_quarantine_first(quarantine);
     _mi_hard_quarantine_drop(quarantine);
     __builtin_prefetch((const void*)_mi_hard_quarantine_first(quarantine), 1);
     mi_quarantine_leave(theap->tid, entry);
+  }
+}
+
+void _mi_quarantine_drain(mi_theap_t* theap, unsigned bin) {
+  mi_quarantine_t* const quarantine = theap->quarantines[bin];
+  // If what left the last time was missing after that, more is kept this time.
+  const bool was_missing = quarantine->drained && theap->starved[bin];
+  theap->starved[bin] = false;
+  if (was_missing && mi_quarantine_grow(theap, bin, quarantine)) {
+    return;
+  }
+  quarantine->drained = true;
+  mi_quarantine_keep(theap, quarantine, quarantine->limit / 2);
+}
+
+void _mi_quarantine_settle_down(mi_theap_t* theap) {
+  for (unsigned bin = MI_BIN_FIRST; MI_HAS_QUARANTINE && bin <= MI_BIN_LAST; bin++) {
+    mi_quarantine_t* const quarantine = theap->quarantines[bin];
+    if (mi_quarantine_exists(quarantine)) {
+      quarantine->limit = (int32_t)_mi_hard_quarantine_limit(_mi_hard_quarantine_bound_of(quarantine));
+      mi_quarantine_keep(theap, quarantine, quarantine->limit);
+    }
   }
 }
 
@@ -199,7 +254,7 @@ void _mi_quarantine_enter(mi_theap_t* theap, mi_page_t* page, mi_block_t* block,
     fits = _mi_hard_quarantine_put(quarantine, entry, quarantine->draws[--quarantine->drawn]);
   }
   if (!fits) {
-    _mi_quarantine_drain(theap, quarantine);
+    _mi_quarantine_drain(theap, page->bin);
   }
 }
 
@@ -237,12 +292,15 @@ void _mi_quarantine_end(mi_theap_t* theap) {
     mi_quarantine_t* const quarantine = theap->quarantines[bin];
     mi_quarantine_assign(theap, bin, &mi_quarantine_unmade);
     if (mi_quarantine_exists(quarantine)) {
-      _mi_meta_free(quarantine, _mi_hard_quarantine_size(_mi_hard_quarantine_bound_of(quarantine)));
+      mi_quarantine_free(quarantine);
     }
   }
 }
 
 void _mi_quarantine_fork_child(mi_theap_t* theap) {
+  if (!MI_HAS_QUARANTINE) {
+    return;
+  }
   for (unsigned bin = MI_BIN_FIRST; bin <= MI_BIN_LAST; bin++) {
     if (mi_quarantine_exists(theap->quarantines[bin])) {
       theap->quarantines[bin]->drawn = 0;

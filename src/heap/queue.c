@@ -3,6 +3,7 @@
 // Called by: heap.
 // Invariants: a direct entry is the first page of its class's queue, or the empty page; so a request of a small size
 // finds its page with one load.
+#include "src/heap/check.h"
 #include "src/heap/sample.h"
 
 // The direct entries of a bin: every request size in 16-byte units that the bin serves.
@@ -30,7 +31,7 @@ static bool mi_queue_holds(const mi_page_queue_t* queue, const mi_page_t* page) 
 
 void _mi_queue_push_front(mi_theap_t* theap, mi_page_t* page) {
   mi_page_queue_t* const queue = &theap->queues[page->bin];
-  mi_assert_expensive(!mi_queue_holds(queue, page));
+  mi_assert_expensive(!_mi_check_is_on() || !mi_queue_holds(queue, page));
   page->prev = NULL;
   page->next = queue->first;
   if (queue->first != NULL) {
@@ -61,7 +62,7 @@ void _mi_queue_push_back(mi_theap_t* theap, mi_page_t* page) {
 
 static void mi_queue_unlink(mi_theap_t* theap, mi_page_t* page) {
   mi_page_queue_t* const queue = &theap->queues[page->bin];
-  mi_assert_expensive(mi_queue_holds(queue, page));
+  mi_assert_expensive(!_mi_check_is_on() || mi_queue_holds(queue, page));
   _mi_sample_put_down(theap, page);
   if (page->next != NULL) {
     page->next->prev = page->prev;

@@ -232,6 +232,7 @@ static void mi_sample_resume(mi_theap_t* theap, unsigned kind, bool is_on) {
       mi_countdown_forget(theap, &sampling->takes[bin], kind);
     }
   }
+  sampling->has_tables = true;
   sampling->kinds = (sampling->kinds & ~(1U << kind)) | (is_on ? 1U << kind : 0);
   _mi_quarantine_grant_all(theap, true);
   for (unsigned bin = MI_BIN_FIRST; sampling->kinds != 0 && bin <= MI_BIN_LAST; bin++) {

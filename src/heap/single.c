@@ -492,8 +492,8 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
   const size_t os_page = _mi_os_page_size();
   const size_t usable = _mi_page_single_usable(page);
   const size_t offset = page->block_size - usable;
-  // The block keeps its place in its run, with the guard that is before it there.
-  if (_mi_page_is_guarded(page) || usable < MI_SINGLE_MOVE_MIN || size <= usable || offset > MI_SLICE_SIZE || (MI_HAS_GUARD_PAGES && offset < os_page)) {
+  // A tool knows a block by its address. The block keeps its place in its run, with the guard that is before it there.
+  if (MI_TRACKS || _mi_page_is_guarded(page) || usable < MI_SINGLE_MOVE_MIN || size <= usable || offset > MI_SLICE_SIZE || (MI_HAS_GUARD_PAGES && offset < os_page)) {
     return NULL;
   }
   // What the program lent, or lies in huge OS pages, stays what it is.

@@ -68,6 +68,12 @@ void _mi_theap_begin(mi_theap_t* theap, uintptr_t tid) {
   _mi_quarantine_begin(theap);
 }
 
+void _mi_theap_free(mi_theap_t* theap) {
+  enum { WITHOUT_TABLES = offsetof(mi_theap_t, sampling) + offsetof(mi_sampling_t, drawn) };
+  _Static_assert(MI_HAS_QUARANTINE || (int)WITHOUT_TABLES <= 8 * MI_KIB, "a thread touches two OS pages of a theap");
+  _mi_meta_free_part(theap, sizeof(*theap), theap->sampling.has_tables ? sizeof(*theap) : WITHOUT_TABLES);
+}
+
 // NULL, and *ended set: the heap has ended. Else there is no memory.
 static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid, bool is_own, bool* ended) {
   *ended = false;
@@ -91,7 +97,7 @@ static mi_theap_t* mi_theap_new(mi_heap_t* heap, uintptr_t tid, bool is_own, boo
   }
   _mi_heaps_unlock();
   if (mi_unlikely(*ended)) {
-    _mi_meta_free(theap, sizeof(*theap));
+    _mi_theap_free(theap);
     return NULL;
   }
   mi_heap_stat_increase(heap, theaps, 1);
@@ -132,7 +138,7 @@ void _mi_theap_end(mi_theap_t* theap) {
   _mi_heaps_unlock();
   _mi_quarantine_end(theap);
   _mi_stat_decrease(&_mi_stats.theaps, 1);
-  _mi_meta_free(theap, sizeof(*theap));
+  _mi_theap_free(theap);
 }
 
 mi_theap_t* _mi_theap_own(void) {

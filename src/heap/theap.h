@@ -23,6 +23,9 @@ enum {
   // Requests below this find their page in the table.
   MI_DIRECT_END = MI_DIRECT_SIZE_MAX + 1 - (MI_HAS_PADDING ? MI_PADDING_SIZE : 0),
   MI_THEAP_RECENT = 16,
+  // Tables of quarantines, which most variants have none of.
+  MI_QUARANTINE_ENTRIES = MI_HAS_QUARANTINE ? MI_DIRECT_ENTRIES : 1,
+  MI_QUARANTINE_BINS = MI_HAS_QUARANTINE ? MI_BIN_COUNT : 1,
 };
 
 // What a theap counts: see heap-stats.h.
@@ -77,6 +80,7 @@ typedef struct mi_sampling_s {
   mi_profile_thread_t profile;
   mi_sampler_t numbers;                    // for what is not a countdown
   uint64_t stream;                         // of the countdowns' numbers
+  bool has_tables;                         // what follows is in use, or was; else nobody has touched it
   uint32_t drawn[MI_BIN_COUNT];            // countdowns, of each class: a number depends on nothing else
   mi_countdown_t lists[MI_BIN_COUNT];      // of what lists serve
   mi_countdown_t takes[MI_BIN_COUNT];      // of what serves again from the class's quarantine
@@ -84,8 +88,8 @@ typedef struct mi_sampling_s {
 } mi_sampling_t;
 
 struct mi_theap_s {
-  mi_page_t* direct[MI_DIRECT_ENTRIES];                    // by request size in units of MI_BLOCK_ALIGN: the first page of its class
-  mi_quarantine_t* direct_quarantines[MI_DIRECT_ENTRIES];  // likewise
+  mi_page_t* direct[MI_DIRECT_ENTRIES];                        // by request size in units of MI_BLOCK_ALIGN: the first page of its class
+  mi_quarantine_t* direct_quarantines[MI_QUARANTINE_ENTRIES];  // likewise
   uintptr_t tid;
   _Atomic(mi_heap_t*) heap;  // NULL once the heap was destroyed
   _Atomic(uintptr_t) heap_id;
@@ -103,14 +107,15 @@ struct mi_theap_s {
   uint32_t watched;     // where blocks wait: so many frees look whether something is due by now
   mi_page_queue_t queues[MI_BIN_COUNT];
   mi_random_t random;
-  mi_shuffle_t order;                          // for orders and choices, from a few numbers of `random`
-  uint32_t order_uses;                         // left before `order` is seeded anew
-  uint32_t order_generation;                   // of the random numbers that `order` is from
-  uint32_t key_generation;                     // of the random numbers that the keys of all pages were brought up to
-  mi_quarantine_t* quarantines[MI_BIN_COUNT];  // of the classes, made at the first free
-  mi_theap_t* recent[MI_THEAP_RECENT];         // of a thread's first theap: theaps found lately, by the ids of their heaps
+  mi_shuffle_t order;                                // for orders and choices, from a few numbers of `random`
+  uint32_t order_uses;                               // left before `order` is seeded anew
+  uint32_t order_generation;                         // of the random numbers that `order` is from
+  uint32_t key_generation;                           // of the random numbers that the keys of all pages were brought up to
+  mi_quarantine_t* quarantines[MI_QUARANTINE_BINS];  // of the classes, made at the first free
+  bool starved[MI_QUARANTINE_BINS];                  // a page's list served because no block of the class was ready
+  mi_theap_t* recent[MI_THEAP_RECENT];               // of a thread's first theap: theaps found lately, by the ids of their heaps
   mi_theap_counts_t counts;
-  mi_sampling_t sampling;
+  mi_sampling_t sampling;  // last: its tables are touched only while something is sampled
 };
 
 typedef struct mi_page_list_s {
@@ -260,6 +265,9 @@ void _mi_theap_tick(void);
 // A free that looks whether something is due.
 void _mi_theap_watch(mi_theap_t* theap);
 
+// This thread keeps something for reuse until the purge delay is over. False: nothing is to be kept.
+bool _mi_theap_keeps(void);
+
 // A page of this thread has no block in use any more.
 void _mi_page_retire(mi_page_t* page);
 
@@ -310,6 +318,9 @@ uintptr_t _mi_theap_next_tid(void);
 // Abandons the theap's pages, unlinks it from its heap, if that still exists, and gives it back.
 void _mi_theap_end(mi_theap_t* theap);
 
+// Gives its memory back. It is in no list.
+void _mi_theap_free(mi_theap_t* theap);
+
 // A theap without pages yet, of no heap.
 void _mi_theap_begin(mi_theap_t* theap, uintptr_t tid);
 
@@ -327,5 +338,8 @@ void _mi_queue_unretire(mi_theap_t* theap, mi_page_t* page);  // nothing if it i
 mi_page_t* _mi_heap_take_listed(mi_heap_t* heap, unsigned bin, mi_theap_t* theap);
 // Lets go of a full page that is in no queue. False: other threads have freed into it; it is still owned.
 bool _mi_page_try_unown_full(mi_page_t* page);
+// A block of the page is about to be freed, which nobody owns: the thread that let go of it as full has it again. False: it was
+// another one, or the page is better left as it is.
+bool _mi_page_take_back(mi_page_t* page);
 // Puts an owned page in the heap's list and lets go of it, or releases it when all its blocks are free.
 void _mi_page_abandon(mi_page_t* page);

@@ -63,7 +63,6 @@ static void mi_theaps_watch(mi_theap_t* own) {
 }
 
 void _mi_theap_watch(mi_theap_t* theap) {
-  theap->watched--;
   const int64_t purge_due = mi_atomic_load_relaxed(&_mi_arena_purge_due);
   const int64_t retire_due = _mi_tls.own->retire_due;
   if (purge_due == 0 && retire_due == 0) {
@@ -100,6 +99,7 @@ void _mi_theap_tick(void) {
   }
   const int64_t now = _mi_prim_clock_ms();
   if (own->retire_due != 0 && now >= own->retire_due) {
+    _mi_quarantine_settle_down(own);
     _mi_thread_each_theap(&mi_theap_retire_expired);
   }
   if (purge_due != 0 && now >= purge_due) {
@@ -121,11 +121,20 @@ static bool mi_theap_may_keep(const mi_theap_t* theap, const mi_page_t* page) {
   return theap->queues[page->bin].retired == 0 || theap->retired_slices + page->slice_count <= max;
 }
 
+bool _mi_theap_keeps(void) {
+  const long delay = _mi_option_get(mi_option_purge_delay);
+  // Time runs for the thread as a whole: its first theap's tick looks after all of them.
+  mi_theap_t* const own = _mi_tls.own;
+  if (delay > 0 && own != NULL && own->retire_due == 0) {
+    own->retire_due = _mi_prim_clock_ms() + delay;
+  }
+  return delay != 0;
+}
+
 // A page became empty on this thread, and is kept or given back.
 void _mi_page_retire(mi_page_t* page) {
   mi_theap_t* const theap = page->theap;
-  const long delay = _mi_option_get(mi_option_purge_delay);
-  if (delay == 0 || !mi_theap_may_keep(theap, page)) {
+  if (_mi_option_get(mi_option_purge_delay) == 0 || !mi_theap_may_keep(theap, page)) {
     _mi_queue_remove(theap, page);
     _mi_page_release(page);
     _mi_thread_disarm();
@@ -138,10 +147,6 @@ void _mi_page_retire(mi_page_t* page) {
   _mi_queue_retire(theap, page);
   _mi_page_note_live(page, 0);
   mi_heap_counter_add(_mi_page_heap(page), pages_retire, 1);
-  // Time runs for the thread as a whole: its first theap's tick looks after all of them.
-  mi_theap_t* const own = _mi_tls.own;
-  if (delay > 0 && own != NULL && own->retire_due == 0) {
-    own->retire_due = _mi_prim_clock_ms() + delay;
-  }
+  (void)_mi_theap_keeps();
   _mi_thread_disarm();
 }

@@ -37,8 +37,8 @@ typedef struct mi_prim_process_info_s {
 // careful value.
 void _mi_prim_init(mi_prim_config_t* config);
 
-// _mi_prim_try_guards fills in what the configuration says of guards, by a trial on `page`: an OS page of a reservation that is
-// inaccessible and stays so. NULL: a page is made for it. To be called once, with the same care.
+// _mi_prim_try_guards fills in what the configuration says of guards, by a trial on `page`: an OS page of a reservation that
+// nobody uses, and that may be inaccessible afterwards. NULL: a page is made for it. To be called once, with the same care.
 void _mi_prim_try_guards(mi_prim_config_t* config, void* page);
 
 // Memory
@@ -108,6 +108,10 @@ int _mi_prim_grow(void* addr, size_t old_size, size_t new_size, bool may_move, v
 // `from` stays committed and reads zero. The ranges do not overlap and no other thread uses either. An error leaves the
 // content of both as it was: ENOTSUP: the system cannot do this; ENOMEM, EFAULT: it cannot now, or with these ranges; copy.
 int _mi_prim_move(void* from, void* to, size_t size);
+
+// _mi_prim_populate has the memory of a committed range there before it is touched, which is cheaper than a fault for each
+// of its pages. Best effort: what it does not get, or all where the system has no such call, comes when it is touched.
+void _mi_prim_populate(void* addr, size_t size);
 
 // _mi_prim_huge_page_advice asks that a range be backed by huge pages where it can, or that it never be. EINVAL: the system
 // knows no huge pages.

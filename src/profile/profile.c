@@ -93,8 +93,8 @@ void _mi_profile_take_number(mi_profiler_t* profiler) {
 
 // The choice of samples
 
-// xorshift64*.
-static uint64_t mi_profile_random(mi_profile_thread_t* thread) {
+// xorshift64*. Wraps: it mixes.
+static mi_wraps uint64_t mi_profile_random(mi_profile_thread_t* thread) {
   uint64_t x = thread->random;
   x ^= x >> 12;
   x ^= x << 25;

@@ -124,8 +124,8 @@ static void mi_proto_put_type(mi_proto_t* proto, unsigned field, uint64_t type, 
   mi_proto_put(proto, field);
 }
 
-// The number of the location with this address, which is inside of a call.
-static uint32_t mi_proto_location(mi_proto_t* proto, uintptr_t address) {
+// The number of the location with this address, which is inside of a call. Wraps: the hash mixes.
+static mi_wraps uint32_t mi_proto_location(mi_proto_t* proto, uintptr_t address) {
   uint64_t hash = address * UINT64_C(0x9e3779b97f4a7c15);
   size_t at = (size_t)(hash >> 32) & (proto->buckets - 1);
   while (proto->table[at] != 0 && proto->address[proto->table[at] - 1] != address) {

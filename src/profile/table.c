@@ -82,7 +82,8 @@ void _mi_profile_table_end(mi_profile_table_t* table) {
 
 // Stacks
 
-static uint32_t mi_profile_hash(const uintptr_t* calls, size_t depth) {
+// Wraps: it mixes.
+static mi_wraps uint32_t mi_profile_hash(const uintptr_t* calls, size_t depth) {
   uint64_t hash = UINT64_C(0x9e3779b97f4a7c15);
   for (size_t i = 0; i < depth; i++) {
     hash = (hash ^ calls[i]) * UINT64_C(0xff51afd7ed558ccd);
@@ -206,8 +207,8 @@ static uint32_t mi_profile_new_record(mi_profile_table_t* table) {
   return ++table->record_count;
 }
 
-// Counts, or with -1 takes off, one block.
-static void mi_profile_count(mi_profile_counts_t* counts, size_t objects, size_t bytes, bool accum) {
+// Counts, or with -1 takes off, one block. Wraps, as the next two: what is added may be a negative number.
+static mi_wraps void mi_profile_count(mi_profile_counts_t* counts, size_t objects, size_t bytes, bool accum) {
   counts->live_objects += objects;
   counts->live_bytes += bytes;
   if (accum) {
@@ -231,7 +232,7 @@ uint32_t _mi_profile_table_add(mi_profile_table_t* table, const uintptr_t* calls
   return record;
 }
 
-size_t _mi_profile_table_remove(mi_profile_table_t* table, uint32_t record) {
+mi_wraps size_t _mi_profile_table_remove(mi_profile_table_t* table, uint32_t record) {
   mi_profile_record_t* const entry = mi_profile_record(table, record);
   mi_profile_stack_t* const stack = entry->stack;
   const size_t size = entry->size;
@@ -244,7 +245,7 @@ size_t _mi_profile_table_remove(mi_profile_table_t* table, uint32_t record) {
   return size;
 }
 
-size_t _mi_profile_table_resize(mi_profile_table_t* table, uint32_t record, size_t size) {
+mi_wraps size_t _mi_profile_table_resize(mi_profile_table_t* table, uint32_t record, size_t size) {
   mi_profile_record_t* const entry = mi_profile_record(table, record);
   const size_t before = entry->size;
   mi_profile_count(&entry->stack->counts, 0, size - before, false);

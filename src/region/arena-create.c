@@ -167,7 +167,6 @@ mi_arena_t* _mi_arena_create(const mi_arena_plan_t* plan) {
     _mi_stat_increase(&_mi_stats.reserved, plan->slice_count * MI_SLICE_SIZE);
     _mi_stat_increase(&_mi_stats.committed, plan->is_committed ? plan->slice_count * MI_SLICE_SIZE : 0);
   }
-  _mi_track_meta(arena, size);
   return arena;
 }
 

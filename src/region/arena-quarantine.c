@@ -105,10 +105,7 @@ static size_t mi_held_wipe(mi_held_t* held, size_t from, size_t end) {
   const size_t os_page = _mi_os_page_size();
   size_t written = 0;
   for (size_t at = from; at < end; at += os_page) {
-    if (!_mi_hard_fill_is(run + at, os_page, 0, false)) {
-      _mi_hard_fill_set(run + at, os_page, 0);
-      written++;
-    }
+    written += _mi_hard_fill_lines(run + at, os_page, 0);
   }
   held->is_wiped = true;
   return written;

@@ -20,8 +20,10 @@ enum {
   MI_META_CHUNKS_KNOWN = 256,
 };
 
+// What is free. Behind `dirty` bytes it holds zeroes, and may never have been touched.
 typedef struct mi_meta_object_s {
   struct mi_meta_object_s* next;
+  size_t dirty;
 } mi_meta_object_t;
 
 static struct {
@@ -90,16 +92,19 @@ void* _mi_meta_zalloc(size_t size) {
   }
   mi_meta.free[class] = object->next;
   _mi_lock_release(&mi_meta.lock);
-  // No more than is asked for: behind that, a larger object's memory may never have been touched.
-  memset(object, 0, size);
+  memset(object, 0, _mi_max(object->dirty, sizeof(*object)));
   return object;
 }
 
-void _mi_meta_free(void* p, size_t size) {
+void _mi_meta_free(void* p, size_t size) { _mi_meta_free_part(p, size, size); }
+
+void _mi_meta_free_part(void* p, size_t size, size_t dirty) {
+  mi_assert_internal(dirty <= size);
   const unsigned class = mi_meta_class(size);
   mi_meta_object_t* const object = p;
   _mi_lock_acquire(&mi_meta.lock);
   object->next = mi_meta.free[class];
+  object->dirty = dirty;
   mi_meta.free[class] = object;
   _mi_lock_release(&mi_meta.lock);
 }

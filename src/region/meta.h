@@ -13,6 +13,10 @@ void* _mi_meta_zalloc(size_t size);
 // Gives an object back; `size` is what it was made with. Thread-safe.
 void _mi_meta_free(void* p, size_t size);
 
+// The same for one of which only the first `dirty` bytes hold something else than zeroes: whoever is given it next does not touch
+// the others either.
+void _mi_meta_free_part(void* p, size_t size, size_t dirty);
+
 // Whether an object may begin at p, of whatever size: an address elsewhere is none, for certain. Takes no lock.
 bool _mi_meta_may_be(const void* p);
 

@@ -362,6 +362,10 @@ mi_cold void _mi_options_load(void) {
       mi_atomic_exchange_acq_rel(&mi_options_loaded, true)) {
     return;
   }
+  _mi_options_read();
+}
+
+mi_cold void _mi_options_read(void) {
   for (size_t i = 0; i < _mi_option_last; i++) {
     if (mi_option_rows[i].name != NULL) {
       mi_env_set_option((mi_option_t)i);

@@ -60,6 +60,9 @@ bool _mi_option_is_set(mi_option_t option);
 // looked at.
 void _mi_options_load(void);
 
+// Reads it now, as that does the first time.
+void _mi_options_read(void);
+
 // One line an option, "option 'name': value (who set it)", in the order of their numbers. NULL: to the registered output.
 void _mi_options_print(mi_output_fun* out, void* arg);
 

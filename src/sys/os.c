@@ -50,10 +50,10 @@ static mi_cold void mi_os_pool_make(void) {
 
 // The next part of the pool; NULL: there is no room. It is charged when it is touched, so it does not count as committed.
 static mi_cold void* mi_os_pool_take(size_t size) {
-  const size_t end = mi_os_pool.os.size - _mi_os_page_size();
   size_t used = mi_atomic_load_relaxed(&mi_os_pool.used);
   do {
-    if (used == 0 || size > end - used) {
+    // Without a pool nothing of it is used.
+    if (used == 0 || size > mi_os_pool.os.size - _mi_os_page_size() - used) {
       return NULL;
     }
   } while (!mi_atomic_cas_weak_acq_rel(&mi_os_pool.used, &used, used + size));

@@ -9,7 +9,7 @@
 
 // Text
 
-enum { MI_SHOWN_SIZE = 24 };
+enum { MI_SHOWN_SIZE = 72 };
 
 typedef struct mi_shown_s {
   char text[MI_SHOWN_SIZE];
@@ -69,11 +69,22 @@ static void mi_print_counter(const mi_sink_to_t* to, const char* label, const mi
                mi_show_nothing());
 }
 
+// How many blocks a bin had: in all and, where calls count, so that it is exact, at most and now.
+static mi_shown_t mi_show_counts(const mi_stat_count_t* bin) {
+  if (MI_STATS_LEVEL < 2) {
+    return mi_show_number(bin->total);
+  }
+  mi_shown_t shown;
+  (void)_mi_fmt(shown.text, sizeof(shown.text), "%10lld %14lld %14lld", (long long)bin->total, (long long)bin->peak, (long long)bin->current);
+  return shown;
+}
+
 // Blocks, in bytes; how many of them in the last column.
-static void mi_print_blocks(const mi_sink_to_t* to, const char* label, const mi_stat_count_t* count, size_t block_size, int64_t number) {
+static void mi_print_blocks(const mi_sink_to_t* to, const char* label, const mi_stat_count_t* count, size_t block_size,
+                            mi_shown_t number) {
   const int64_t size = block_size == 0 ? 1 : (int64_t)block_size;
   mi_print_row(to, label, mi_show_bytes(count->peak * size), mi_show_bytes(count->total * size), mi_show_bytes(count->current * size),
-               block_size == 0 ? mi_show_nothing() : mi_show_bytes((int64_t)block_size), mi_show_number(number));
+               block_size == 0 ? mi_show_nothing() : mi_show_bytes((int64_t)block_size), number);
 }
 
 static void mi_print_bins(const mi_sink_to_t* to, const mi_stats_t* stats) {
@@ -82,9 +93,9 @@ static void mi_print_bins(const mi_sink_to_t* to, const mi_stats_t* stats) {
     char label[MI_SHOWN_SIZE];
     (void)_mi_fmt(label, sizeof(label), "bin %2u", i);
     if (bin->total != 0 && i == MI_STAT_BIN_ZERO_SIZE) {
-      mi_print_row(to, label, mi_show_nothing(), mi_show_nothing(), mi_show_nothing(), mi_show_bytes(0), mi_show_number(bin->total));
+      mi_print_row(to, label, mi_show_nothing(), mi_show_nothing(), mi_show_nothing(), mi_show_bytes(0), mi_show_counts(bin));
     } else if (bin->total != 0) {
-      mi_print_blocks(to, label, bin, _mi_stat_bin_size(i), bin->total);
+      mi_print_blocks(to, label, bin, _mi_stat_bin_size(i), mi_show_counts(bin));
     }
   }
 }
@@ -92,11 +103,11 @@ static void mi_print_bins(const mi_sink_to_t* to, const mi_stats_t* stats) {
 void _mi_stats_print(const mi_stats_t* stats, const char* what, bool whole, mi_output_fun* out, void* arg) {
   const mi_sink_to_t to = {out, arg};
   _mi_log_print_to(out, arg, MI_PROFILE_NAME ": statistics of %s\n", what);
-  _mi_log_print_to(out, arg, "%20s  %10s     %10s     %10s     %8s     %10s\n", "heap stats", "peak", "total", "current", "block",
-                   "total#");
+  _mi_log_print_to(out, arg, "%20s  %10s     %10s     %10s     %8s     %10s%s\n", "heap stats", "peak", "total", "current", "block",
+                   "total#", MI_STATS_LEVEL < 2 ? "" : "          peak#       current#");
   mi_print_bins(&to, stats);
-  mi_print_blocks(&to, "blocks of classes", &stats->malloc_normal, 0, stats->malloc_normal_count.total);
-  mi_print_blocks(&to, "huge blocks", &stats->malloc_huge, 0, stats->malloc_huge_count.total);
+  mi_print_blocks(&to, "blocks of classes", &stats->malloc_normal, 0, mi_show_number(stats->malloc_normal_count.total));
+  mi_print_blocks(&to, "huge blocks", &stats->malloc_huge, 0, mi_show_number(stats->malloc_huge_count.total));
   mi_print_count(&to, "requested", &stats->malloc_requested, MI_STAT_BYTES);
 #define MI_STATS_ROW(field, unit, label) mi_print_count(&to, label, &stats->field, MI_STAT_##unit);
 #define MI_STATS_COUNTER_ROW(field, unit, label) mi_print_counter(&to, label, &stats->field, MI_STAT_##unit);

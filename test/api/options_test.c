@@ -90,6 +90,7 @@ static const struct {
     {"guarded_fraction", mi_option_guarded_fraction, 95},
     {"guarded_log", mi_option_guarded_log, 96},
     {"show_leaks", mi_option_show_leaks, 97},
+    {"check_heap", mi_option_check_heap, 98},
     {"target_segments_per_thread", mi_option_target_segments_per_thread, 100},
 };
 

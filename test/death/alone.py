@@ -40,7 +40,7 @@ def mistakes_of_table(table):
 
 def judged(args, library, variant, rows):
     """The reason why each row does not hold, None of those that do. Rows that cannot be run here are left out, and named."""
-    args = argparse.Namespace(bin=args.bin, preload=library, plugin=None, variant=variant, slow=args.slow, system=False, sampled="0")
+    args = argparse.Namespace(bin=args.bin, preload=library, plugin=None, variant=variant, slow=args.slow, system=False, sampled="0", under="")
 
     def one(row):
         try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Owns: running a table of rows (program, variants, how, expected) and judging signal, status and message of each.
-# May include: Python 3.7 and its own library only.
+# May include: Python 3.7 and its own library only; exceptions.py.
 # Called by: the attack, contract, death and stress targets; by hand with --build.
 # Invariants: quiet when all is well; what could not be run is named with its reason and counted, never passed over.
 """A row is a line of a table:
@@ -44,6 +44,9 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+
+sys.dont_write_bytecode = True
+import exceptions  # noqa: E402
 
 OURS = ["release", "guarded", "secure", "strict", "debug"]
 GROUPS = {"ours": OURS, "hard": ["secure", "strict", "debug"], "sampled": ["secure", "strict", "debug", "guarded"], "all": OURS + ["glibc", "mimalloc2"]}
@@ -112,6 +115,19 @@ def read_rows(path):
             names.add(key)
             rows.append(row)
     return rows
+
+
+def sampled_rows(args, rows):
+    """Those that a table of exceptions leaves, with what it expects of them."""
+    table = exceptions.read(args.exceptions, [r.name for r in rows])
+    kept = []
+    for row in rows:
+        exception = exceptions.of(table, row.name, args.sampled, args.variant)
+        if exception and exception.expected:
+            row.expected = exception.expected
+        if not exception or exception.expected:
+            kept.append(row)
+    return kept
 
 
 def size(text):
@@ -246,7 +262,7 @@ def run(args, row):
         timeout = float(row.how.get("timeout", 30)) * args.slow
         with Settings(row, args.system):
             # The environment is given through `env` semantics of exec only: the runner itself is never preloaded.
-            p = subprocess.Popen([program] + words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            p = subprocess.Popen(shlex.split(args.under) + [program] + words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  preexec_fn=prepare(row), start_new_session=True, cwd=scratch or None)
             hung = False
             try:
@@ -384,6 +400,8 @@ def main():
     parser.add_argument("--cxx", default="g++")
     parser.add_argument("--only", action="append", help="run rows whose name has this text")
     parser.add_argument("--except", dest="left_out", metavar="REGEX", help="leave rows out whose name begins so")
+    parser.add_argument("--under", default="", metavar="COMMAND", help="run each program by this tool; what the tool says counts as said by the program")
+    parser.add_argument("--exceptions", metavar="TABLE", help="what is left out where allocations are sampled, or comes out otherwise, and why")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--sampled", metavar="N", default="0", help="guard one in N allocations where the row does not say how many; 0 none, so that rows are certain")
     parser.add_argument("--slow", type=float, default=1.0, help="factor on every timeout")
@@ -397,6 +415,8 @@ def main():
         # The loader only warns of a missing library and goes on without it.
         sys.exit("no library %s" % args.preload)
     rows = read_rows(args.rows)
+    if args.exceptions:
+        rows = sampled_rows(args, rows)
     if args.only:
         rows = [r for r in rows if any(o in r.name for o in args.only)]
     if args.left_out:

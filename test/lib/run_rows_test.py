@@ -68,6 +68,18 @@ CASES = [
     ("sh -c 'test -z \"$LD_PRELOAD$MIMALLOC_VERBOSE\"' | glibc | | exit 0", True),
 ]
 
+# (row without its name, what a table says of it, sampled, must pass)
+EXCEPTIONS = [
+    ("sh -c 'exit 1' | strict | | exit 0", "case | 1 | * | ends with another status | exit 1", "1", True),
+    ("sh -c 'exit 1' | strict | | exit 0", "case | 1 | * | ends with another status | exit 1", "50", False),
+    ("sh -c 'exit 0' | strict | | exit 0", "case | * | * | ends with another status | exit 1", "1", False),
+    ("sh -c 'exit 1' | strict | | exit 0", "case | * | secure | ends with another status | exit 1", "1", False),
+    ("sh -c 'exit 1' | strict | | exit 0", "case | * | strict | ends with another status | exit 1", "1", True),
+    ("sh -c 'exit 0' | strict | | exit 0", "other | * | * | there is no such row", "1", False),
+    # Then none is left.
+    ("sh -c 'exit 0' | strict | | exit 0", "c.* | * | * | left out for nothing", "1", False),
+]
+
 
 def main():
     bad = 0
@@ -87,6 +99,16 @@ def main():
             elif good and r.stdout:
                 bad += 1
                 print("not quiet: %s\n%s" % (text, r.stdout))
+        notes = os.path.join(folder, "exceptions.txt")
+        for text, exception, rate, good in EXCEPTIONS:
+            for path, line in ((table, "case | %s\n" % text), (notes, exception + "\n")):
+                with open(path, "w") as f:
+                    f.write(line)
+            r = subprocess.run([sys.executable, os.path.join(HERE, "run_rows.py"), "--rows", table, "--bin", folder, "--variant", "strict", "--sampled", rate,
+                                "--exceptions", notes], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+            if (r.returncode == 0) != good:
+                bad += 1
+                print("at a rate of %s the runner %s: %s with %s\n%s" % (rate, "refuses" if good else "accepts", text, exception, r.stdout))
     return 1 if bad else 0
 
 

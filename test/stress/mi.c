@@ -4,6 +4,7 @@
 // Invariants: linked with a variant's archive.
 // Flags: -pthread -Iinclude
 #include "mi-profile.h"
+#include "mimalloc-stats.h"
 #include "mimalloc.h"
 
 #include "test/stress/stress.h"
@@ -13,12 +14,14 @@ static size_t usable(void* p) { return mi_usable_size(p); }
 
 static const stress_names_t stress_names = {mi_malloc, mi_calloc, mi_realloc, mi_free, aligned, usable};
 
-// Collections from every thread, beside the rest.
+// Collections from every thread, and reads of all that is counted, beside the rest.
 static void* collector(void* arg) {
   uint64_t seed = (uintptr_t)arg;
+  mi_stats_t_decl(stats);
   while (!__atomic_load_n(&stress_stop, __ATOMIC_RELAXED)) {
     stress_some_steps(&seed, 100);
     mi_collect(mi_test_random(&seed) % 4 == 0);
+    MI_CHECK(mi_stats_get(&stats) && stats.pages.current >= 0 && stats.malloc_normal.current >= 0);
   }
   return NULL;
 }
@@ -46,6 +49,7 @@ static struct {
 
 static void* heap_user(void* arg) {
   uint64_t seed = (uintptr_t)arg;
+  mi_stats_t_decl(stats);
   while (!__atomic_load_n(&stress_stop, __ATOMIC_RELAXED)) {
     const size_t k = mi_test_random(&seed) % STRESS_HEAPS;
     const uint64_t r = mi_test_random(&seed);
@@ -53,6 +57,8 @@ static void* heap_user(void* arg) {
     mi_heap_t* const heap = stress_heaps[k].heap;
     if (r % 4 == 0) {
       mi_heap_set_default(heap);
+    } else if (r % 64 == 5) {
+      MI_CHECK(mi_heap_stats_get(heap, &stats) && stats.malloc_normal.current >= 0);
     } else {
       for (int i = 0; i < 20; i++) {
         const size_t size = stress_size(mi_test_random(&seed));

@@ -56,6 +56,9 @@ int main(int argc, char** argv) {
     void* const block = mi_malloc(HUGE);
     mi_free(block);
     map(block);
+  } else if (strcmp(what, "own") == 0) {
+    holder = mi_malloc(4321);
+    holder = NULL;
   } else if (strcmp(what, "overwritten") == 0) {
     fill(64, 3);
     holder[3] = NULL;

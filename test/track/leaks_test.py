@@ -13,7 +13,9 @@ import sys
 import tempfile
 
 CASES = {"held": False, "held_by_large": False, "held_by_grown": False, "lost_with_holder": True, "lost_with_large": True, "lost_in_mapping": True,
-         "overwritten": True}
+         "overwritten": True, "own": False}
+# What the search does not find: blocks of the allocator's.
+OWN = r"^%s: leaks: 1 blocks, 4321 bytes\n%s: leak: block 0x[0-9a-f]+ of 4321 bytes$"
 LEAK = re.compile(r"^==\d+==ERROR: LeakSanitizer: detected memory leaks$", re.M)
 BLOCK = re.compile(r"^Direct leak of 1234 byte\(s\) in 1 object\(s\) allocated from:$(?:\n.*){0,3}\n +#1 0x[0-9a-f]+ in (?:fill|map) ", re.M)
 CONTROL = "#include <stdlib.h>\nvoid* volatile p;\nint main(void) { p = malloc(1234); p = NULL; return 0; }\n"
@@ -27,9 +29,10 @@ def compiled(source, out, more):
     return done.returncode == 0
 
 
-def run(command):
+def run(command, more=None):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MIMALLOC_", "ASAN_", "LSAN_", "LD_"))}
     environment["ASAN_OPTIONS"] = "detect_leaks=1"
+    environment.update(more or {})
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     return done.returncode, done.stdout
 
@@ -59,6 +62,11 @@ def main():
             if found != lost or (status != 0) != lost or (not lost and text):
                 print("%s: %s, status %d, it said:\n%s" % (case, "not found" if lost else "found", status, text[:3000]))
                 failed = True
+        # But the allocator shows them, whether they are lost or not.
+        status, text = run([program, "own"], {"MIMALLOC_SHOW_LEAKS": "1"})
+        if status != 0 or not re.search(OWN % (name, name), text, re.M):
+            print("own: not shown, status %d, it said:\n%s" % (status, text[:3000]))
+            failed = True
     sys.exit(1 if failed else 0)
 
 

@@ -110,9 +110,11 @@ def said(tool, name, status, text):
 
 def of_program(text):
     """Without reports whose calls do not lead through the program: a static C library starts with some, whatever its malloc is."""
-    kept = []
-    for part in re.split(r"(?<=\n)==\d+== \n", text):
-        if not part.startswith("==") or re.search(r" by 0x[0-9A-F]+: (?:main|churning|freeing) \(wrong\.c:", part):
+    lines = text.splitlines(True)
+    # The allocator's own stand between reports.
+    kept = [line for line in lines if not line.startswith("==")]
+    for part in re.split(r"(?<=\n)==\d+== \n", "".join(line for line in lines if line.startswith("=="))):
+        if re.search(r" by 0x[0-9A-F]+: (?:main|churning|freeing) \(wrong\.c:", part):
             kept.append(part)
     return "".join(kept)
 

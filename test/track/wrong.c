@@ -22,6 +22,7 @@
 #pragma weak mi_free
 #pragma weak mi_malloc
 #pragma weak mi_collect
+#pragma weak mi_manage_memory
 
 enum { NEEDS_MI = 3,
        SMALL = 20,
@@ -415,6 +416,24 @@ static void clean_heaps(void) {
   }
   mi_collect(true);
 }
+// A block that only an arena knows, which hands its address to the program's own function.
+static bool committing(bool commit, void* start, size_t size, bool* is_zero, void* arg) {
+  (void)commit, (void)start, (void)size;
+  *is_zero = false;
+  return arg != NULL;
+}
+static __attribute__((noinline)) void lend(void) {
+  void* p = mmap(NULL, HUGE / 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  mi_arena_id_t id;
+  if (!mi_manage_memory(p, HUGE / 4, false, false, false, -1, true, committing, malloc(SMALL), &id)) {
+    abort();
+  }
+}
+static void clean_lent(void) {
+  need(mi_manage_memory != NULL);
+  lend();
+  wipe_stack();
+}
 // A block that the program has a pointer to in a block that it has a pointer to.
 static void clean_reachable(void) {
   void** first = malloc(SMALL);
@@ -484,6 +503,7 @@ static const struct {
     ROW(clean_fork),
     ROW(clean_heaps),
     ROW(clean_reachable),
+    ROW(clean_lent),
     ROW(clean_strings),
 };
 

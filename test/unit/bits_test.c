@@ -100,4 +100,21 @@ MI_TEST(mul_fold) {
   MI_CHECK_EQ(_mi_bits_mul_fold(UINT64_C(0x123456789abcdef1), UINT64_C(0x9e3779b97f4a7c15)), UINT64_C(0x6c31ca77df0d9494));
 }
 
+// Each number by itself, as it is said: by one instruction or not.
+MI_TEST(scale16) {
+  static const uint64_t numbers[] = {0, UINT64_MAX, UINT64_C(0x8000ffff00017fff), UINT64_C(0x0001800012349abc)};
+  static const uint32_t bounds[] = {1, 2, 255, 4096, 32761};
+  for (size_t n = 0; n < 4; n++) {
+    for (size_t b = 0; b < 5; b++) {
+      const uint64_t halves[2] = {numbers[n], numbers[3 - n]};
+      uint16_t scaled[MI_BITS_LANES];
+      _mi_bits_scale16(scaled, halves[0], halves[1], bounds[b]);
+      for (unsigned k = 0; k < MI_BITS_LANES; k++) {
+        const uint64_t number = halves[k / 4] >> (16 * (k % 4)) & 0xffff;
+        MI_CHECK_EQ(scaled[k], number * (bounds[b] + k) / 65536);
+      }
+    }
+  }
+}
+
 MI_TEST_MAIN()

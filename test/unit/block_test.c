@@ -186,4 +186,66 @@ MI_TEST(preserved_bytes) {
   _mi_heap_destroy(heap);
 }
 
+// Where blocks come and go in bulk more of them are kept ready, each still comes out once, and with the purge delay that ends. What
+// is freed once is not kept.
+MI_TEST(ready_in_bulk) {
+  enum { SIZE = 40,
+         IN_BULK = 1500,
+         ROUNDS = 4 };
+  static uint32_t* blocks[IN_BULK];
+  mi_theap_t* const theap = _mi_theap_own();
+  if (!MI_HAS_QUARANTINE || _mi_option_get(mi_option_quarantine_blocks) == 0) {
+    return;
+  }
+  // No deadline of before ends it meanwhile.
+  _mi_option_set(mi_option_purge_delay, 1000000);
+  theap->retire_due = 0;
+  mi_quarantine_t* const* const quarantine = &theap->quarantines[_mi_bin_of_size(SIZE + MI_BLOCK_EXTRA)];
+  mi_violation_message[0] = 0;
+  for (int round = 0; round < ROUNDS; round++) {
+    for (uint32_t i = 0; i < IN_BULK; i++) {
+      blocks[i] = _mi_alloc(SIZE);
+      MI_REQUIRE(blocks[i] != NULL && blocks[i][0] == 0);
+      *blocks[i] = i + 1;
+    }
+    for (uint32_t i = 0; i < IN_BULK; i++) {
+      MI_REQUIRE(*blocks[i] == i + 1);
+      _mi_free(blocks[i]);
+    }
+    const size_t bound = _mi_hard_quarantine_bound_of(*quarantine);
+    const size_t ready = (size_t)(*quarantine)->ready;
+    MI_CHECK_MSG(ready <= _mi_hard_quarantine_limit(bound) << (2 * round), "%zu are ready in round %d", ready, round);
+    MI_CHECK_MSG(round < ROUNDS - 1 || ready >= IN_BULK - 2 * bound, "%zu are ready", ready);
+  }
+  MI_CHECK(theap->retire_due != 0);
+  _mi_quarantine_settle_down(theap);
+  MI_CHECK((*quarantine)->ready <= (int32_t)_mi_hard_quarantine_limit(_mi_hard_quarantine_bound_of(*quarantine)));
+  MI_CHECK_STREQ(mi_violation_message, "");
+}
+
+// The first free into a full page that its thread has let go of takes it back: the block is not marked as another thread's.
+MI_TEST(full_page_is_taken_back) {
+  enum { SIZE = 900,
+         BLOCKS = 2000 };
+  static void* blocks[BLOCKS];
+  _mi_option_set(mi_option_page_full_retain, 2);
+  for (size_t i = 0; i < BLOCKS; i++) {
+    blocks[i] = _mi_alloc(SIZE);
+    MI_REQUIRE(blocks[i] != NULL);
+  }
+  size_t taken = 0;
+  for (size_t i = 0; i < BLOCKS; i++) {
+    mi_page_t* const page = _mi_page_map_get(blocks[i]);
+    const bool unowned = mi_atomic_load_relaxed(&page->owner) == MI_TID_NONE;
+    const uint64_t index = _mi_page_live_index(page, blocks[i]);
+    _mi_free(blocks[i]);
+    if (MI_HAS_QUARANTINE && MI_HAS_LIVE_BITS && unowned) {
+      taken++;
+      MI_CHECK(mi_atomic_load_relaxed(&page->owner) == _mi_theap_own()->tid);
+      MI_CHECK(_mi_hard_live_is_free(page->live, index));
+    }
+  }
+  MI_CHECK(!MI_HAS_QUARANTINE || !MI_HAS_LIVE_BITS || taken > 5);
+}
+
 MI_TEST_MAIN()

@@ -64,4 +64,19 @@ MI_TEST(large_and_partly_written) {
   }
 }
 
+// What is cleared line by line tells whether there was anything to clear.
+MI_TEST(lines) {
+  enum { LINES = 512 };
+  static mi_aligned(16) uint8_t bytes[LINES + 32];
+  uint8_t* const p = bytes + 16;
+  memset(bytes, 0x33, sizeof(bytes));
+  memset(p, 0, LINES);
+  for (size_t at = 0; at < LINES; at++) {
+    p[at] = 1;
+    MI_CHECK_MSG(_mi_hard_fill_lines(p, LINES, 0), "byte %zu", at);
+    MI_CHECK_MSG(!_mi_hard_fill_lines(p, LINES, 0), "byte %zu", at);
+    MI_CHECK(mi_test_all_bytes(p, LINES, 0) && p[LINES] == 0x33 && p[-1] == 0x33);
+  }
+}
+
 MI_TEST_MAIN()

@@ -47,6 +47,43 @@ static void mi_generic_test_free_elsewhere(int count) {
 static const size_t mi_generic_test_sizes[] = {16, 64, 1000, 1500, 5000, 20000};
 enum { SIZES = sizeof(mi_generic_test_sizes) / sizeof(mi_generic_test_sizes[0]) };
 
+static const mi_page_queue_t* mi_generic_test_queue(size_t size) {
+  return &_mi_theap_default()->queues[_mi_bin_of_size(size + MI_BLOCK_EXTRA)];
+}
+
+// Makes the only page of a class, which is empty and kept.
+static const mi_page_queue_t* mi_generic_test_retire(size_t size) {
+  const mi_page_queue_t* const queue = mi_generic_test_queue(size);
+  MI_REQUIRE(queue->count == 0);
+  void* const p = _mi_alloc(size);
+  MI_REQUIRE(p != NULL && queue->count == 1);
+  _mi_free(p);
+  MI_CHECK(queue->count == 1 && queue->retired == 1);
+  return queue;
+}
+
+// A new page is made after an empty one of another class was given up: of several the smallest, but no small one for a larger.
+MI_TEST(empty_pages_serve_other_classes) {
+  _mi_option_set(mi_option_quarantine_blocks, 0);
+  _mi_option_set(mi_option_guarded_sample_rate, 0);
+  const long delay = _mi_option_get(mi_option_purge_delay);
+  _mi_option_set(mi_option_purge_delay, 1000000);
+  _mi_collect(true);
+  const mi_page_queue_t* const medium = mi_generic_test_retire(30000);
+  const mi_page_queue_t* const small = mi_generic_test_retire(700);
+  // It took the place of the other.
+  MI_CHECK(medium->count == 0);
+  const mi_page_queue_t* const again = mi_generic_test_retire(30000);
+  MI_CHECK(again->retired == 1 && small->retired == 1);
+  const mi_page_queue_t* const third = mi_generic_test_retire(900);
+  MI_CHECK(small->count == 0 && again->retired == 1);
+  const mi_page_queue_t* const large = mi_generic_test_retire(200000);
+  MI_CHECK(third->retired == 1 && again->count == 0 && large->retired == 1);
+  _mi_option_set(mi_option_purge_delay, delay);
+  _mi_collect(true);
+  _mi_tls.own->retire_due = 0;
+}
+
 // The first call after the deadline gives back what has not been reused.
 MI_TEST(retired_pages_go_at_their_deadline) {
   // What waits in quarantine keeps its pages.

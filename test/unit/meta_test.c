@@ -93,6 +93,39 @@ MI_TEST(reuse_touches_no_more_than_is_asked_for) {
   }
 }
 
+// What was given back with a part of it never touched stays so for the next owner; and is all zeroes, whoever had it before.
+MI_TEST(a_part_stays_untouched) {
+  enum { SIZE = 12 * 1024,
+         PART = 4 * 1024 + 64,
+         TRIES = 4 * HELD };
+  MI_REQUIRE(_mi_process_init());
+  if (_mi_os_page_size() != 4096) {
+    MI_TEST_SKIP("the sizes are of pages of 4096 bytes");
+  }
+  static uint8_t* held[TRIES];
+  size_t count = 0;
+  do {
+    MI_REQUIRE(count < TRIES && (held[count++] = _mi_meta_zalloc(SIZE)) != NULL);
+  } while (mi_meta_test_is_touched(held[count - 1] + 2 * 4096));
+  uint8_t* const fresh = held[--count];
+  memset(fresh, 0xff, PART);
+  _mi_meta_free_part(fresh, SIZE, PART);
+  MI_CHECK_PTR_EQ(_mi_meta_zalloc(MI_META_SIZE_MAX), fresh);
+  MI_CHECK(!mi_meta_test_is_touched(fresh + 2 * 4096));
+  MI_CHECK(mi_test_all_bytes(fresh, MI_META_SIZE_MAX, 0));
+  // One that was used as a whole, by the next one in part, is clean for a third.
+  memset(fresh, 0xff, MI_META_SIZE_MAX);
+  _mi_meta_free(fresh, MI_META_SIZE_MAX);
+  MI_CHECK_PTR_EQ(_mi_meta_zalloc(SIZE), fresh);
+  _mi_meta_free_part(fresh, SIZE, 64);
+  MI_CHECK_PTR_EQ(_mi_meta_zalloc(MI_META_SIZE_MAX), fresh);
+  MI_CHECK(mi_test_all_bytes(fresh, MI_META_SIZE_MAX, 0));
+  _mi_meta_free(fresh, MI_META_SIZE_MAX);
+  while (count > 0) {
+    _mi_meta_free(held[--count], SIZE);
+  }
+}
+
 static void* mi_meta_test_churn(void* arg) {
   uint64_t seed = (uintptr_t)arg;
   void* held[HELD] = {NULL};

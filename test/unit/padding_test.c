@@ -130,6 +130,27 @@ MI_TEST(every_byte_of_the_trailer) {
   }
 }
 
+// What a damaged byte should hold is told, of all but those with bits of the slack.
+MI_TEST(what_a_byte_should_hold) {
+  for (size_t at = 0; at < MI_PADDING_SIZE; at++) {
+    _mi_hard_padding_write(mi_padding_test_trailer, 5, mi_padding_test_key);
+    const uint8_t right = mi_padding_test_trailer[at];
+    mi_padding_test_trailer[at] ^= 0x81;
+    uint64_t difference;
+    (void)mi_padding_test_slack(mi_padding_test_key, &difference);
+    MI_CHECK_EQ(_mi_hard_padding_is_certain(at), at < 3 || at > 5);
+    if (_mi_hard_padding_is_certain(at)) {
+      MI_CHECK_EQ(_mi_hard_padding_wanted(difference, at, mi_padding_test_trailer[at]), right);
+    }
+  }
+  for (size_t slack = 1; slack <= ROOM; slack += slack < 70 ? 1 : 37) {
+    _mi_hard_padding_write(mi_padding_test_trailer, slack, mi_padding_test_key);
+    for (size_t at = 0; at < slack; at++) {
+      MI_CHECK_EQ(_mi_hard_padding_slack_byte(at), *(mi_padding_test_trailer - slack + at));
+    }
+  }
+}
+
 // A trailer from another place, under another key, or made up, is none; by chance one in 2^36 and the slack's bound.
 MI_TEST(not_transferable) {
   uint64_t difference;

@@ -5,6 +5,7 @@
 #include "src/heap/page.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "hardening/large-layout.h"
 #include "src/alloc/alloc.h"
@@ -67,6 +68,67 @@ static int mi_page_test_compare(const void* a, const void* b) {
   const uintptr_t x = (uintptr_t) * (void* const*)a;
   const uintptr_t y = (uintptr_t) * (void* const*)b;
   return (x > y) - (x < y);
+}
+
+static size_t mi_page_test_resident(const mi_page_t* page) {
+  unsigned char there[MI_SLICE_SIZE / 4096];
+  size_t n = 0;
+  MI_REQUIRE(mincore(page->start, MI_SLICE_SIZE, there) == 0);
+  for (size_t i = 0; i < MI_SLICE_SIZE / _mi_os_page_size(); i++) {
+    n += there[i] & 1;
+  }
+  return n;
+}
+
+static bool mi_page_test_can_populate(void) {
+  enum { POPULATE_WRITE = 23 };
+  void* const p = mmap(NULL, _mi_os_page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  MI_REQUIRE(p != MAP_FAILED);
+  const bool can = madvise(p, _mi_os_page_size(), POPULATE_WRITE) == 0;
+  munmap(p, _mi_os_page_size());
+  return can;
+}
+
+// The first pages of a class are touched as they are used; further ones have all their memory at once.
+MI_TEST(a_class_that_grows_is_populated) {
+  enum { PAGES = 7,
+         UNTOUCHED = 4 };
+  mi_page_t* pages[PAGES];
+  const unsigned bin = _mi_bin_of_size(320);
+  _mi_arenas_purge(0, true);
+  _mi_theap_default()->queues[bin].made = 0;
+  const size_t whole = MI_SLICE_SIZE - _mi_hard_guard_size(MI_SLICE_SIZE, _mi_os_page_size());
+  for (size_t i = 0; i < PAGES; i++) {
+    pages[i] = mi_page_test_new(bin);
+    if (pages[i]->memory_is_zero && !_mi_os_config.thp_always && mi_page_test_can_populate()) {
+      MI_CHECK_EQ(mi_page_test_resident(pages[i]), i < UNTOUCHED ? 0 : whole / _mi_os_page_size());
+    }
+  }
+  for (size_t i = 0; i < PAGES; i++) {
+    _mi_page_release(pages[i]);
+  }
+}
+
+// The first blocks of a class are worth an OS page or one block, those of a class that has more pages are more.
+MI_TEST(the_first_extension_is_small) {
+  if (MI_HAS_RANDOM_ORDER || MI_HAS_FILL) {
+    return;
+  }
+  static const size_t sizes[] = {1024, 2048, 3072, 4096, 8192, 20480};
+  for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    const unsigned bin = _mi_bin_of_size(sizes[i]);
+    _mi_theap_default()->queues[bin].made = 0;
+    mi_page_t* const first = mi_page_test_new(bin);
+    _mi_page_extend(first);
+    mi_page_t* const second = mi_page_test_new(bin);
+    _mi_page_extend(second);
+    MI_CHECK(first->capacity * sizes[i] <= _mi_max(4096, sizes[i]));
+    MI_CHECK(sizes[i] > 8192 ? second->capacity == first->capacity : second->capacity > first->capacity);
+    _mi_page_set_unused(first);
+    _mi_page_set_unused(second);
+    _mi_page_release(first);
+    _mi_page_release(second);
+  }
 }
 
 MI_TEST(every_class) {

@@ -266,6 +266,21 @@ static void move_without_addresses(void* arg) {
 
 MI_TEST(move_without_addresses_to_spare) { MI_CHECK_IN_CHILD(move_without_addresses, NULL, 20000); }
 
+// Where the system cannot, the memory comes when it is touched.
+MI_TEST(populate) {
+  uint8_t* const p = reserve(16 * page(), true);
+  unsigned char there[16];
+  enum { POPULATE_WRITE = 23 };
+  const int can = madvise(p + 12 * page(), page(), POPULATE_WRITE) == 0;
+  _mi_prim_populate(p + page(), 8 * page());
+  MI_CHECK(mincore(p, 16 * page(), there) == 0);
+  MI_CHECK((there[0] & 1) == 0 && (there[9] & 1) == 0);
+  MI_CHECK((there[1] & 1) == can && (there[8] & 1) == can);
+  MI_CHECK(mi_test_all_bytes(p, 16 * page(), 0));
+  memset(p, 1, 16 * page());
+  OK(_mi_prim_release(p, 16 * page()));
+}
+
 MI_TEST(huge_page_advice) {
   uint8_t* const p = reserve(8 * MIB, true);
   const int err = _mi_prim_huge_page_advice(p, 4 * MIB, true);
@@ -291,6 +306,18 @@ MI_TEST(wipe_on_fork) {
 static void deny(long nr, int index, uint32_t value, int err) {
   if (!mi_test_deny(nr, index, value, err)) _exit(MI_TEST_SKIPPED);
 }
+
+static void populate_is_denied(void* arg) {
+  (void)arg;
+  uint8_t* const p = reserve(4 * page(), true);
+  deny(SYS_madvise, 2, 23, EINVAL);
+  const int saved = errno;
+  _mi_prim_populate(p, 4 * page());
+  MI_CHECK_EQ(errno, saved);
+  memset(p, 1, 4 * page());
+}
+
+MI_TEST(populate_where_the_system_does_not_know_it) { MI_CHECK_IN_CHILD(populate_is_denied, NULL, 20000); }
 
 static void reset_without_free(void* arg) {
   (void)arg;

@@ -11,6 +11,7 @@
 #include "src/base/compiler.h"
 #include "src/prim/prim.h"
 #include "test/lib/child.h"
+#include "test/lib/deny.h"
 #include "test/lib/test.h"
 
 enum { CALLS = 64,
@@ -95,6 +96,35 @@ MI_TEST(broken_chains) {
   *(uintptr_t*)(void*)(map + 2 * page + sizeof(void*)) = FAKE_RETURN;
   MI_CHECK_EQ(_mi_prim_backtrace(map, mi_stack_test_calls, CALLS), HAS_CHAIN);
   munmap(map, 3 * page);
+}
+
+// What a thread's own stack holds the kernel is asked once; what lies elsewhere, each time. Here it says nothing from then on.
+static void* mi_stack_test_ask_once(void* other) {
+  MI_CHECK(!HAS_CHAIN || mi_stack_test_deep(3, CALLS) >= 4);
+  MI_REQUIRE(mi_test_deny(SYS_futex, MI_TEST_ANY, 0, ENOSYS));
+  MI_CHECK(!HAS_CHAIN || mi_stack_test_deep(3, CALLS) >= 4);
+  MI_CHECK_EQ(_mi_prim_backtrace(other, mi_stack_test_calls, CALLS), 0);
+  const uintptr_t words[2] = {(uintptr_t)other, FAKE_RETURN};
+  MI_CHECK_EQ(_mi_prim_backtrace(words, mi_stack_test_calls, CALLS), HAS_CHAIN);
+  return NULL;
+}
+
+static void mi_stack_test_ask_in_thread(void* other) {
+  pthread_t thread;
+  MI_REQUIRE(pthread_create(&thread, NULL, &mi_stack_test_ask_once, other) == 0);
+  pthread_join(thread, NULL);
+}
+
+static void mi_stack_test_ask_in_child(void* other) { (void)mi_stack_test_ask_once(other); }
+
+MI_TEST(own_stack_is_asked_about_once) {
+  uintptr_t* const other = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  MI_REQUIRE(other != MAP_FAILED);
+  other[1] = FAKE_RETURN;
+  MI_CHECK_EQ(_mi_prim_backtrace(other, mi_stack_test_calls, CALLS), HAS_CHAIN);
+  MI_CHECK_IN_CHILD(&mi_stack_test_ask_in_child, other, 10000);
+  MI_CHECK_IN_CHILD(&mi_stack_test_ask_in_thread, other, 10000);
+  munmap(other, 4096);
 }
 
 // Random words for frames: each run of the walk ends, and nothing faults.

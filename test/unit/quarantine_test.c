@@ -8,12 +8,12 @@
 
 static union {
   mi_quarantine_t quarantine;
-  uint8_t room[sizeof(mi_quarantine_t) + 2 * MI_QUARANTINE_BLOCKS_MAX * sizeof(uintptr_t)];
-} mi_quarantine_test;
+  uint8_t room[sizeof(mi_quarantine_t) + (MI_QUARANTINE_SLOTS_MAX + 1) * sizeof(uintptr_t)];
+} mi_quarantine_test, mi_quarantine_test_larger;
 
 static mi_quarantine_t* mi_quarantine_test_new(size_t bound) {
   memset(&mi_quarantine_test, 0, sizeof(mi_quarantine_test));
-  _mi_hard_quarantine_init(&mi_quarantine_test.quarantine, bound);
+  _mi_hard_quarantine_init(&mi_quarantine_test.quarantine, bound, _mi_hard_quarantine_limit(bound));
   return &mi_quarantine_test.quarantine;
 }
 
@@ -51,7 +51,12 @@ MI_TEST(bounds) {
     MI_CHECK_EQ(bound, mi_quarantine_test_bounds[i].bound);
     if (bound != 0) {
       MI_CHECK_EQ(_mi_hard_quarantine_bound_of(mi_quarantine_test_new(bound)), bound);
-      MI_CHECK(_mi_hard_quarantine_size(bound) <= sizeof(mi_quarantine_test));
+      const size_t burst =
+          _mi_hard_quarantine_burst(bound, mi_quarantine_test_bounds[i].block_size, mi_quarantine_test_bounds[i].bytes);
+      MI_CHECK(burst >= _mi_hard_quarantine_limit(bound));
+      MI_CHECK(burst <= 2 * mi_quarantine_test_bounds[i].bytes / mi_quarantine_test_bounds[i].block_size ||
+               mi_quarantine_test_bounds[i].bytes == SIZE_MAX);
+      MI_CHECK(_mi_hard_quarantine_size(bound, burst) <= sizeof(mi_quarantine_test));
     }
   }
 }
@@ -110,6 +115,47 @@ MI_TEST(emptied) {
       while (_mi_hard_quarantine_take_any(q, &slot) != 0) {
       }
       MI_CHECK(q->ready == -4);
+    }
+  }
+}
+
+// What is in one comes out of a larger one, in the same order, no earlier, and as many more may be ready.
+MI_TEST(moved) {
+  static const size_t bounds[] = {2, 8, 64, 1024};
+  for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+    const size_t bound = bounds[i];
+    const size_t more = 2 * _mi_hard_quarantine_limit(bound);
+    for (size_t filled = 1; filled <= 3 * bound; filled += bound / 2) {
+      uint64_t seed = 11 + filled;
+      mi_quarantine_t* const q = mi_quarantine_test_new(bound);
+      size_t n = 0;
+      while (n < filled && mi_quarantine_test_put(q, ++n, mi_test_random(&seed) >> 7)) {
+        // The queue is to begin anywhere.
+        if (q->ready > 0 && n % 3 == 0) {
+          (void)mi_quarantine_test_take(q);
+        }
+      }
+      q->left = 5;
+      q->granted = 7;
+      q->again = 9;
+      mi_quarantine_t* const larger = &mi_quarantine_test_larger.quarantine;
+      memset(&mi_quarantine_test_larger, 0, sizeof(mi_quarantine_test_larger));
+      _mi_hard_quarantine_init(larger, bound, more);
+      _mi_hard_quarantine_move(larger, q);
+      MI_CHECK(larger->ready == q->ready && larger->left == 5 && larger->granted == 7 && larger->again == 9);
+      uint32_t slot = 0, larger_slot = 0;
+      uintptr_t left;
+      size_t count = 0;
+      while ((left = _mi_hard_quarantine_take_any(q, &slot)) != 0) {
+        MI_CHECK_EQ(_mi_hard_quarantine_take_any(larger, &larger_slot), left);
+        count++;
+      }
+      MI_CHECK_EQ(_mi_hard_quarantine_take_any(larger, &larger_slot), 0);
+      MI_CHECK(count > 0 && count <= n);
+      n = 0;
+      while (mi_quarantine_test_put(larger, ++n, mi_test_random(&seed) >> 7)) {
+      }
+      MI_CHECK_EQ((size_t)larger->ready, more + 1);
     }
   }
 }

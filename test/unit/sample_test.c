@@ -5,6 +5,7 @@
 #include "src/heap/sample.h"
 
 #include <string.h>
+#include <sys/resource.h>
 
 #include "hardening/guarded.h"
 #include "mimalloc.h"
@@ -13,6 +14,10 @@
 #include "src/heap/block.h"
 #include "src/region/arena-table.h"
 #include "src/sys/guard.h"
+#include "src/sys/options.h"
+#include "src/sys/report.h"
+#include "src/sys/stats.h"
+#include "test/lib/child.h"
 #include "test/lib/test.h"
 
 enum { MANY = 6000 };
@@ -126,6 +131,55 @@ MI_TEST(places_that_slots_left_serve_again) {
   }
 }
 
+// How often the system was asked for addresses.
+static size_t asked;
+int __real__mi_prim_reserve(size_t size, bool commit, void** p);
+int __wrap__mi_prim_reserve(size_t size, bool commit, void** p);
+
+int __wrap__mi_prim_reserve(size_t size, bool commit, void** p) {
+  asked++;
+  return __real__mi_prim_reserve(size, commit, p);
+}
+
+// No address is left for another slot: what is sampled then is an ordinary block, counted, and not a search each time.
+static void run_out_of_slots(void* arg) {
+  enum { MORE = 2000 };
+  struct rlimit limit = {(rlim_t)1 << 20, RLIM_INFINITY};
+  // Room for ordinary blocks, as slots take all that is left.
+  sample(0, 0);
+  for (size_t i = 0; i < MANY; i++) blocks[i] = mi_malloc(40);
+  for (size_t i = 0; i < MANY; i += 2) mi_free(blocks[i]);
+  sample(1, 3);
+  void* const first = mi_malloc(40);
+  MI_REQUIRE(is_guarded(first) && setrlimit(RLIMIT_AS, &limit) == 0);
+  size_t taken = 0;
+  void* p;
+  while (is_guarded(p = mi_malloc(40))) taken++;
+  MI_CHECK_MSG(taken > MI_SLOTS_FRESH, "%zu", taken);
+  asked = 0;
+  const int64_t skipped = mi_atomic_load_relaxed(&_mi_stats.guards_skipped);
+  for (size_t i = 0; i < MORE; i++) {
+    MI_CHECK(!is_guarded(mi_malloc(40)));
+  }
+  MI_CHECK_EQ(mi_atomic_load_relaxed(&_mi_stats.guards_skipped) - skipped, MORE);
+  // Each search asks some hundred times, for less and less.
+  MI_CHECK_MSG(asked > 0 && asked < 4 * MORE, "asked %zu times", asked);
+  // One that is freed serves, and when there are addresses again so do others.
+  mi_free(first);
+  MI_CHECK(is_guarded(mi_malloc(40)));
+  limit.rlim_cur = RLIM_INFINITY;
+  MI_REQUIRE(setrlimit(RLIMIT_AS, &limit) == 0);
+  size_t tries = 0;
+  while (tries < MORE && !is_guarded(mi_malloc(40))) tries++;
+  MI_CHECK_MSG(tries < MORE, "%zu", tries);
+  (void)arg;
+}
+
+MI_TEST(slots_that_run_out_are_not_asked_for_each_time) {
+  if (!is_possible() || _mi_guard_are_mappings()) return;
+  MI_CHECK_IN_CHILD(&run_out_of_slots, NULL, 60000);
+}
+
 MI_TEST(sizes_out_of_bounds_are_left_alone) {
   if (!is_possible()) return;
   sample(1, 3);
@@ -190,6 +244,28 @@ MI_TEST(a_guarded_block_has_what_it_was_asked_with) {
     }
   }
   sample(0, 0);
+}
+
+MI_TEST(an_address_in_the_slot_of_a_block_is_no_address_in_the_block) {
+  if (!is_possible()) return;
+  const long action = mi_option_get(mi_option_on_violation);
+  mi_option_set(mi_option_on_violation, MI_ON_VIOLATION_IGNORE);
+  sample(1, 3);
+  uint8_t* const p = mi_malloc(80);
+  MI_REQUIRE(is_guarded(p));
+  const struct {
+    uint8_t* address;
+    const char* said;
+  } rows[] = {{p + 1, "is 1 bytes into"}, {p + 79, "is 79 bytes into"}, {p + 80, "no block"}, {p + 9000, "no block"}, {p - 1, "no block"}};
+  for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    mi_violation_message[0] = 0;
+    mi_free(rows[i].address);
+    MI_CHECK_MSG(strstr(mi_violation_message, rows[i].said) != NULL, "%zu: %s", i, mi_violation_message);
+  }
+  MI_CHECK(is_guarded(p));
+  mi_free(p);
+  sample(0, 0);
+  mi_option_set(mi_option_on_violation, action);
 }
 
 MI_TEST(the_statistics_count_guarded_blocks) {

@@ -148,8 +148,9 @@ MI_TEST(print) {
   _mi_stats_print(&stats, "a test", true, &mi_stats_test_out, &mi_stats_test_len);
   MI_CHECK_EQ(errno, 12345);
   MI_CHECK(strstr(mi_stats_test_text, MI_PROFILE_NAME ": statistics of a test\n") == mi_stats_test_text);
-  MI_CHECK(mi_stats_test_row("bin  1", "1.0 KiB 1.5 KiB 48 B 16 B 100"));
-  MI_CHECK(mi_stats_test_row("bin  0", "0 B 5"));
+  MI_CHECK(mi_stats_test_row("bin  1", MI_STATS_LEVEL < 2 ? "1.0 KiB 1.5 KiB 48 B 16 B 100" : "1.0 KiB 1.5 KiB 48 B 16 B 100 70 3"));
+  MI_CHECK_EQ(strstr(mi_stats_test_text, " peak#") != NULL, MI_STATS_LEVEL >= 2);
+  MI_CHECK(mi_stats_test_row("bin  0", MI_STATS_LEVEL < 2 ? "0 B 5" : "0 B 5 5 5"));
   MI_CHECK(strstr(mi_stats_test_text, "bin  2:") == NULL);
   MI_CHECK(mi_stats_test_row("huge blocks", "1.0 MiB 3.0 TiB 1023 B 12"));
   MI_CHECK(mi_stats_test_row("pages", "8 9 7"));

@@ -17,6 +17,9 @@ static _Atomic(bool) mi_mem_has_overcommit;
 // MADV_FREE is as old as Linux 4.5, and unknown to some kernels that only look like Linux.
 static _Atomic(bool) mi_mem_lacks_free;
 
+// MADV_POPULATE_WRITE is as old as Linux 5.14, and what filters system calls may not know it.
+static _Atomic(bool) mi_mem_lacks_populate;
+
 mi_early void _mi_prim_linux_set_overcommit(bool has_overcommit) {
   // Relaxed: a reservation is right with either value.
   mi_atomic_store_relaxed(&mi_mem_has_overcommit, has_overcommit);
@@ -165,6 +168,17 @@ int _mi_prim_move(void* from, void* to, size_t size) {
     (void)_mi_prim_release(between, size);
   }
   return err;
+}
+
+void _mi_prim_populate(void* addr, size_t size) {
+  // Relaxed: to learn it late costs one call.
+  if (mi_atomic_load_relaxed(&mi_mem_lacks_populate)) {
+    return;
+  }
+  const int err = mi_mem_advise(addr, size, MI_MADV_POPULATE_WRITE);
+  if (err == EINVAL || err == EPERM || err == ENOSYS) {
+    mi_atomic_store_relaxed(&mi_mem_lacks_populate, true);
+  }
 }
 
 int _mi_prim_huge_page_advice(void* addr, size_t size, bool allow) {

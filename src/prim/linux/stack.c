@@ -1,7 +1,8 @@
 // Owns: who called whom, by frame pointers, and which file an address of code comes from.
 // May include: prim, base, the C library's headers.
 // Called by: through prim.h.
-// Invariants: async-signal-safe: no lock, no allocation. A word is read only after the kernel has said that it is there.
+// Invariants: async-signal-safe: no lock, no allocation. A word is read only after the kernel has said that it is there; of a thread's
+// own stack it has said so once.
 #include <elf.h>
 #include <link.h>
 #include <sys/auxv.h>
@@ -16,6 +17,8 @@ enum {
   MI_STACK_PAGE = 4096,
   // A frame that is larger is taken for the end of the chain.
   MI_STACK_FRAME_MAX = 1024 * 1024,
+  // Between a thread's first frame and the top of its stack: what the kernel and the C library put there.
+  MI_STACK_TOP_MAX = 256 * 1024,
 };
 
 // The C library puts a thread's variables at the upper end of its stack, above all frames, but for the first thread.
@@ -43,6 +46,34 @@ static uintptr_t mi_stack_top(uintptr_t frame) {
   }
   const uintptr_t top = mark > frame ? mark : UINTPTR_MAX;
   return random > frame && random < top ? random : top;
+}
+
+// A part of the calling thread's own stack, up to its top, that the kernel has said is there: it stays for as long as the thread
+// runs, so nobody asks again. An end of 0: it is not known.
+static mi_thread_local uintptr_t mi_stack_own_start;
+static mi_thread_local uintptr_t mi_stack_own_end;
+
+static bool mi_stack_is_own(uintptr_t address) { return address >= mi_stack_own_start && address < mi_stack_own_end; }
+
+// A walk has found all from `start` to `known` to be there. What does not go on up to the top, as the stack of a coroutine, may be
+// gone the next time.
+static void mi_stack_note(uintptr_t start, uintptr_t known, uintptr_t top) {
+  if (mi_stack_own_end != 0) {
+    mi_stack_own_start = known >= mi_stack_own_start ? _mi_min(start, mi_stack_own_start) : mi_stack_own_start;
+    return;
+  }
+  if (mi_stack_own_start != 0 || top == UINTPTR_MAX || (top > known && top - known > MI_STACK_TOP_MAX)) {
+    return;
+  }
+  // The first that comes here decides, whatever signal comes in between.
+  mi_stack_own_start = UINTPTR_MAX;
+  while (known < top && mi_stack_is_readable(known)) {
+    known += MI_STACK_PAGE;
+  }
+  if (known >= top) {
+    mi_stack_own_start = start;
+    mi_stack_own_end = _mi_align_up(top, MI_STACK_PAGE);
+  }
 }
 
 static uintptr_t mi_stack_strip(uintptr_t address) {
@@ -77,11 +108,12 @@ size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count) {
   uintptr_t at = (uintptr_t)frame;
   const uintptr_t top = mi_stack_top(at);
   // All up to here is there.
-  uintptr_t known = _mi_align_down(at, MI_STACK_PAGE);
+  const uintptr_t start = _mi_align_down(at, MI_STACK_PAGE);
+  uintptr_t known = start;
   size_t found = 0;
   while (MI_STACK_HAS_CHAIN != 0 && found < count && at % word == 0) {
     const uintptr_t end = at + 2 * word;
-    while (known < end && known < top && mi_stack_is_readable(known)) {
+    while (known < end && known < top && (mi_stack_is_own(known) || mi_stack_is_readable(known))) {
       known += MI_STACK_PAGE;
     }
     if (known < end || end > top) {
@@ -99,6 +131,9 @@ size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count) {
       break;
     }
     at = next;
+  }
+  if (known > start) {
+    mi_stack_note(start, known, top);
   }
   return found;
 }
