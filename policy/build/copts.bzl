@@ -55,7 +55,7 @@ SHARED_LINKOPTS = [
     "-Wl,-z,relro",
     "-Wl,-z,nodelete",
     "-Wl,-z,noexecstack",
-    # What is named .bss.far lies behind all other .bss.
+    # What is named .bss.zz_far lies behind all other .bss.
     "-Wl,--sort-section=name",
     "-Wl,--as-needed",
     "-lpthread",

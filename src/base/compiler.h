@@ -21,8 +21,9 @@
 #define mi_hot __attribute__((hot))
 // A process starts with few pages when what each start runs lies with the cold code, and what it writes lies apart from large
 // tables: functions that each start runs and others call as well; variables that hold zeroes, and are large or seldom used.
+// The linker sorts by names, and where each variable has a section of its name, this one's must be behind all.
 #define mi_early __attribute__((section(".text.startup")))
-#define mi_far __attribute__((section(".bss.far")))
+#define mi_far __attribute__((section(".bss.zz_far")))
 #define mi_const_fn __attribute__((const))
 #define mi_pure_fn __attribute__((pure))
 #define mi_unused __attribute__((unused))

@@ -98,7 +98,7 @@ static void mi_single_guard_tail(mi_page_t* page) {
   }
 }
 
-void _mi_single_guard(mi_page_t* page, bool grows) {
+static void mi_single_guard_head(mi_page_t* page) {
   if (!MI_HAS_GUARD_PAGES) {
     return;
   }
@@ -110,6 +110,10 @@ void _mi_single_guard(mi_page_t* page, bool grows) {
     const size_t at = page->slice_index * MI_SLICE_SIZE;
     (void)_mi_arena_guard(page->arena, at + head - os_page, at + head);
   }
+}
+
+void _mi_single_guard(mi_page_t* page, bool grows) {
+  mi_single_guard_head(page);
   if (!grows || mi_single_growth_is_guarded()) {
     mi_single_guard_tail(page);
   }
@@ -168,7 +172,7 @@ static void mi_single_unlink(mi_page_t* page) {
 }
 
 // `align`: of the run. Beyond a slice the guard before the block is one of the reservation. In the heap of the
-// page `beside`, or of the theap.
+// page `beside`, without the guard behind the block as what is moved there would take it away; or in that of the theap.
 static mi_page_t* mi_single_new_laid_out(const mi_theap_t* theap, mi_page_t* beside, const mi_large_layout_t* layout, size_t align) {
   const mi_arena_t* const only = beside != NULL ? mi_atomic_load_relaxed(&beside->heap)->arena : _mi_theap_source(theap).only;
   if (only != NULL || _mi_option_is_enabled(mi_option_disallow_os_alloc)) {
@@ -187,7 +191,10 @@ static mi_page_t* mi_single_new_laid_out(const mi_theap_t* theap, mi_page_t* bes
   page->slice_count = layout->size / MI_SLICE_SIZE;
   page->memory_is_zero = true;
   _mi_single_init(page, layout);
-  _mi_single_guard(page, false);
+  mi_single_guard_head(page);
+  if (beside == NULL) {
+    mi_single_guard_tail(page);
+  }
   if (beside != NULL) {
     _mi_heap_enter_page_beside(page, beside);
   } else {
@@ -426,11 +433,12 @@ static bool mi_single_is_mapping(const mi_page_t* page) {
 static bool mi_single_grow_in_os(mi_page_t* page, size_t slices, bool* is_zero) {
   const size_t old_size = page->slice_count * MI_SLICE_SIZE;
   const size_t end = _mi_hard_large_end_of(slices * MI_SLICE_SIZE, _mi_os_page_size());
-  if (!mi_single_is_mapping(page) || _mi_os_grow(&page->os, slices * MI_SLICE_SIZE, false) == NULL) {
+  // What grows is the last mapping of the run, which is not to be a guard.
+  if (!mi_single_is_mapping(page) || ((page->os_guards & MI_OS_GUARD_TAIL) != 0 && _mi_guard_are_mappings()) ||
+      _mi_os_grow(&page->os, slices * MI_SLICE_SIZE, false) == NULL) {
     return false;
   }
   *is_zero = mi_single_slack_is_zero(page);
-  // Where guards are mappings the run is not one mapping and cannot grow, unless it has none.
   if (!mi_single_unguard(page, old_size)) {
     return false;
   }
@@ -506,10 +514,12 @@ mi_page_t* _mi_single_move(mi_page_t* page, size_t size) {
   if (larger == NULL) {
     return NULL;
   }
-  if (_mi_prim_move(page->start + first, larger->start + first, page->block_size - first) != 0) {
+  const size_t run = larger->slice_count * MI_SLICE_SIZE;
+  if (_mi_prim_move(page->start + first, larger->start + first, page->block_size - first, run - first) != 0) {
     _mi_single_drop(larger);
     return NULL;
   }
+  mi_single_guard_tail(larger);
   mi_atomic_poke(&larger->request, page->request);
   mi_atomic_poke(&page->request, usable);
   _mi_single_drop(page);

@@ -104,10 +104,11 @@ int _mi_prim_unguard(void* addr, size_t size);
 // system cannot do this. *new_addr is unchanged by an error.
 int _mi_prim_grow(void* addr, size_t old_size, size_t new_size, bool may_move, void** new_addr);
 
-// _mi_prim_move moves the content of one committed range to another without copying it. The old content of `to` is lost;
-// `from` stays committed and reads zero. The ranges do not overlap and no other thread uses either. An error leaves the
-// content of both as it was: ENOTSUP: the system cannot do this; ENOMEM, EFAULT: it cannot now, or with these ranges; copy.
-int _mi_prim_move(void* from, void* to, size_t size);
+// _mi_prim_move moves the content of one committed range to the start of another, of `to_size`, without copying it. The old
+// content of `to`, guards included, is lost, what is behind the `size` bytes reads zero if it did; `from` stays committed and
+// reads zero. The ranges do not overlap and no other thread uses either. An error leaves the content of both as it was:
+// ENOTSUP: the system cannot do this; ENOMEM, EFAULT: it cannot now, or with these ranges; copy.
+int _mi_prim_move(void* from, void* to, size_t size, size_t to_size);
 
 // _mi_prim_populate has the memory of a committed range there before it is touched, which is cheaper than a fault for each
 // of its pages. Best effort: what it does not get, or all where the system has no such call, comes when it is touched.

@@ -107,7 +107,7 @@ FAULT_INT(FAULT_DECOMMIT, ENOMEM, _mi_prim_decommit, (void* addr, size_t size), 
 FAULT_INT(FAULT_RESET, EINVAL, _mi_prim_reset, (void* addr, size_t size), (addr, size))
 FAULT_INT(FAULT_PROTECT, ENOMEM, _mi_prim_protect, (void* addr, size_t size, bool readable), (addr, size, readable))
 FAULT_INT(FAULT_UNPROTECT, ENOMEM, _mi_prim_unprotect, (void* addr, size_t size), (addr, size))
-FAULT_INT(FAULT_MOVE, ENOMEM, _mi_prim_move, (void* from, void* to, size_t size), (from, to, size))
+FAULT_INT(FAULT_MOVE, ENOMEM, _mi_prim_move, (void* from, void* to, size_t size, size_t to_size), (from, to, size, to_size))
 FAULT_INT(FAULT_ADVICE, EINVAL, _mi_prim_huge_page_advice, (void* addr, size_t size, bool allow), (addr, size, allow))
 FAULT_INT(FAULT_GROW, ENOMEM, _mi_prim_grow, (void* addr, size_t old_size, size_t new_size, bool may_move, void** new_addr),
           (addr, old_size, new_size, may_move, new_addr))

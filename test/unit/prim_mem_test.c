@@ -212,7 +212,7 @@ MI_TEST(move) {
     mi_test_fill(a, size + 2 * page(), 10);
     memset(b, 11, size + 2 * page());
     mi_test_fill(from, size, 12);
-    const int err = _mi_prim_move(from, to, size);
+    const int err = _mi_prim_move(from, to, size, size);
     if (err == ENOTSUP) {
       MI_TEST_SKIP("the kernel cannot move the content of mappings");
       return;
@@ -222,18 +222,48 @@ MI_TEST(move) {
     MI_CHECK(mi_test_filled(a, page(), 10));
     MI_CHECK(mi_test_all_bytes(b, page(), 11) && mi_test_all_bytes(b + page() + size, page(), 11));
     // And back, now that the mappings are in pieces.
-    OK(_mi_prim_move(to, from, size));
+    OK(_mi_prim_move(to, from, size, size));
     check_moved(to, from, size, 12);
     OK(_mi_prim_release(a, size + 2 * page()));
     OK(_mi_prim_release(b, size + 2 * page()));
   }
 }
 
+// What has grown as it was moved is moved whole again, and grows in place by its end though its beginning is of another mapping.
+MI_TEST(move_again_and_again) {
+  const size_t size = 16 * page();
+  uint8_t* from = reserve(size, true);
+  mi_test_fill(from + page(), size - page(), 16);
+  for (size_t n = 2; n <= 32; n *= 2) {
+    uint8_t* const to = reserve(n * size, true);
+    const int err = _mi_prim_move(from + page(), to + page(), n / 2 * size - page(), n * size - page());
+    if (err == ENOTSUP) {
+      MI_TEST_SKIP("the kernel cannot move the content of mappings");
+      return;
+    }
+    MI_CHECK_EQ(err, 0);
+    MI_CHECK(mi_test_all_bytes(to, page(), 0) && mi_test_all_bytes(to + n / 2 * size, n / 2 * size, 0));
+    check_moved(from + page(), to + page(), n / 2 * size - page(), n == 2 ? 16 : 17);
+    mi_test_fill(to + page(), n * size - page(), 17);
+    OK(_mi_prim_release(from, n / 2 * size));
+    from = to;
+  }
+  uint8_t* const room = reserve(128 * size, true);
+  OK(_mi_prim_move(from + page(), room + page(), 32 * size - page(), 64 * size - page()));
+  OK(_mi_prim_release(room + 64 * size, 64 * size));
+  void* grown = NULL;
+  OK(_mi_prim_grow(room, 64 * size, 128 * size, false, &grown));
+  MI_CHECK_PTR_EQ(grown, room);
+  MI_CHECK(mi_test_filled(room + page(), 32 * size - page(), 17) && mi_test_all_bytes(room + 32 * size, 96 * size, 0));
+  OK(_mi_prim_release(room, 128 * size));
+  OK(_mi_prim_release(from, 32 * size));
+}
+
 // What makes MREMAP_FIXED fail after it has unmapped the target must not cost the target anything.
 static void check_move_fails(uint8_t* from, uint8_t* to, size_t size) {
   mi_test_fill(to, size, 14);
   errno = 1234;
-  MI_CHECK(_mi_prim_move(from, to, size) != 0);
+  MI_CHECK(_mi_prim_move(from, to, size, size) != 0);
   MI_CHECK_EQ(errno, 1234);
   MI_CHECK(mi_test_filled(from, size, 13) && mi_test_filled(to, size, 14));
   MI_CHECK(accessible(to, size, true));
@@ -353,7 +383,7 @@ static void move_on_old_kernel(void* arg) {
   uint8_t* const to = reserve(2 * page(), true);
   // MREMAP_MAYMOVE | MREMAP_DONTUNMAP
   deny(SYS_mremap, 3, 5, EINVAL);
-  FAILS(ENOTSUP, _mi_prim_move(from, to, 2 * page()));
+  FAILS(ENOTSUP, _mi_prim_move(from, to, 2 * page(), 2 * page()));
   check_move_fails(from, to, 2 * page());
 }
 
@@ -376,7 +406,7 @@ static void without_mremap(void* arg) {
   uint8_t* const to = reserve(2 * page(), true);
   deny(SYS_mremap, MI_TEST_ANY, 0, ENOSYS);
   FAILS(ENOTSUP, _mi_prim_grow(from, 2 * page(), 4 * page(), true, &grown));
-  FAILS(ENOTSUP, _mi_prim_move(from, to, 2 * page()));
+  FAILS(ENOTSUP, _mi_prim_move(from, to, 2 * page(), 2 * page()));
   check_move_fails(from, to, 2 * page());
 }
 

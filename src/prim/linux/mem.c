@@ -129,10 +129,13 @@ mi_early int _mi_prim_guard(void* addr, size_t size) { return mi_mem_guard_advis
 int _mi_prim_unguard(void* addr, size_t size) { return mi_mem_guard_advise(addr, size, MI_MADV_GUARD_REMOVE); }
 
 int _mi_prim_grow(void* addr, size_t old_size, size_t new_size, bool may_move, void** new_addr) {
-  const long result = mi_mem_remap(addr, old_size, new_size, may_move ? MI_MREMAP_MAYMOVE : 0, NULL);
+  // In place its end alone has to be of one mapping: what _mi_prim_move came to is of several. No OS page is larger than this.
+  enum { MI_MEM_END = 1 << 16 };
+  const size_t kept = may_move || old_size % MI_MEM_END != 0 ? 0 : old_size - MI_MEM_END;
+  const long result = mi_mem_remap((uint8_t*)addr + kept, old_size - kept, new_size - kept, may_move ? MI_MREMAP_MAYMOVE : 0, NULL);
   const int err = mi_syscall_error(result);
   if (err == 0) {
-    *new_addr = (void*)(uintptr_t)result;
+    *new_addr = (uint8_t*)(uintptr_t)result - kept;
   }
   if (err == EINVAL) {
     // Arguments that are right otherwise: more than the address space has.
@@ -152,20 +155,26 @@ static void mi_mem_copy_back(void* to, const void* from, size_t size) {
 
 // Two moves instead of one onto `to`: MREMAP_FIXED first unmaps what is at the new address, and what then fails (a range of
 // several mappings, a limit, a charge) would leave a hole there for any thread's mmap to fall into. The first move, to
-// where the kernel likes, meets all of those reasons and touches nothing; the second can fail only before it unmaps.
-int _mi_prim_move(void* from, void* to, size_t size) {
+// where the kernel likes, meets all of those reasons and touches nothing; the second can fail only before it unmaps. Between
+// them what was moved grows to all that it is to be: it stays a mapping apart from those beside it, and the next move, of all
+// of it, can be of one mapping only.
+int _mi_prim_move(void* from, void* to, size_t size, size_t to_size) {
   const long result = mi_mem_remap(from, size, size, MI_MREMAP_MAYMOVE | MI_MREMAP_DONTUNMAP, NULL);
   if (mi_syscall_failed(result)) {
     // EINVAL: a kernel before 5.7 does not know the flag.
     const int err = mi_syscall_error(result);
     return err == EINVAL || err == ENOSYS ? ENOTSUP : err;
   }
-  void* const between = (void*)(uintptr_t)result;
+  void* between = (void*)(uintptr_t)result;
+  size_t moved = size;
+  if (to_size > size && _mi_prim_grow(between, size, to_size, true, &between) == 0) {
+    moved = to_size;
+  }
   const int flags = MI_MREMAP_MAYMOVE | MI_MREMAP_FIXED;
-  const int err = mi_syscall_error(mi_mem_remap(between, size, size, flags, to));
-  if (err != 0 && mi_syscall_failed(mi_mem_remap(between, size, size, flags, from))) {
+  const int err = mi_syscall_error(mi_mem_remap(between, moved, moved, flags, to));
+  if (err != 0 && mi_syscall_failed(mi_mem_remap(between, moved, size, flags, from))) {
     mi_mem_copy_back(from, between, size);
-    (void)_mi_prim_release(between, size);
+    (void)_mi_prim_release(between, moved);
   }
   return err;
 }
