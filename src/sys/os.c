@@ -342,7 +342,7 @@ typedef struct mi_os_permanent_s {
   bool is_open;  // all of it is readable and writable
 } mi_os_permanent_t;
 
-static mi_os_permanent_t mi_os_permanent[MI_OS_PERMANENT_MAX];
+static mi_far mi_os_permanent_t mi_os_permanent[MI_OS_PERMANENT_MAX];
 static _Atomic(size_t) mi_os_permanent_count;
 
 static mi_cold void mi_os_seal_whole(const mi_os_permanent_t* permanent) {

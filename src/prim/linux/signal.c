@@ -37,7 +37,7 @@ typedef struct mi_fault_signal_s {
   mi_fault_action_t actions[MI_FAULT_ACTIONS];
 } mi_fault_signal_t;
 
-static mi_fault_signal_t mi_fault_signals[MI_FAULT_SIGNALS];
+static mi_far mi_fault_signal_t mi_fault_signals[MI_FAULT_SIGNALS];
 static bool (*mi_fault_hook)(const mi_prim_fault_t* fault);
 static _Atomic(long) mi_fault_pid;  // of the process that the table is true for; 0: there is no hook
 
