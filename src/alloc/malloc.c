@@ -73,7 +73,10 @@ void* _mi_alloc_slow_as(size_t size, bool zero, mi_family_t family) {
 
 void* _mi_alloc_listed(size_t size, bool zero, mi_family_t family) {
   mi_theap_t* const theap = _mi_thread_theap();
-  mi_page_t* const page = theap == NULL ? &_mi_page_empty : theap->direct[_mi_direct_entry(size)];
+  if (mi_unlikely(theap == NULL)) {
+    return _mi_alloc_beyond(size, zero, family);
+  }
+  mi_page_t* const page = theap->direct[_mi_direct_entry(size)];
   void* const p = _mi_page_try_pop_as(page, (uint8_t)family);
   if (mi_likely(p != NULL)) {
     theap->starved[page->bin] = true;

@@ -66,21 +66,39 @@ static bool mi_meta_test_is_touched(const uint8_t* p) {
   return (resident & 1) != 0;
 }
 
+enum { TRIES = 4 * HELD };
+
+static uint8_t* mi_meta_test_held[TRIES];
+static size_t mi_meta_test_held_count;
+
+// Memory of a class of 16 KiB whose OS pages from `at` on nobody has touched: of what was given back some was used as a whole.
+static uint8_t* mi_meta_test_fresh(size_t size, size_t at) {
+  mi_meta_test_held_count = 0;
+  for (;;) {
+    MI_REQUIRE(mi_meta_test_held_count < TRIES);
+    uint8_t* const p = _mi_meta_zalloc(size);
+    MI_REQUIRE(p != NULL);
+    if (!mi_meta_test_is_touched(p + at)) {
+      return p;
+    }
+    mi_meta_test_held[mi_meta_test_held_count++] = p;
+  }
+}
+
+static void mi_meta_test_free_held(size_t size) {
+  while (mi_meta_test_held_count > 0) {
+    _mi_meta_free(mi_meta_test_held[--mi_meta_test_held_count], size);
+  }
+}
+
 // What lies in a class of 16 KiB and is smaller costs no page at its end, the first time or when its memory serves again.
 MI_TEST(reuse_touches_no_more_than_is_asked_for) {
-  enum { SIZE = 9 * 1024,
-         TRIES = 4 * HELD };
+  enum { SIZE = 9 * 1024 };
   MI_REQUIRE(_mi_process_init());
   if (_mi_os_page_size() != 4096) {
     MI_TEST_SKIP("the sizes are of pages of 4096 bytes");
   }
-  static uint8_t* held[TRIES];
-  size_t count = 0;
-  // Of what was given back some was used as a whole.
-  do {
-    MI_REQUIRE(count < TRIES && (held[count++] = _mi_meta_zalloc(SIZE)) != NULL);
-  } while (mi_meta_test_is_touched(held[count - 1] + 3 * 4096));
-  uint8_t* const fresh = held[count - 1];
+  uint8_t* const fresh = mi_meta_test_fresh(SIZE, 3 * 4096);
   for (int round = 0; round < 2; round++) {
     memset(fresh, 0xff, SIZE);
     MI_CHECK(mi_meta_test_is_touched(fresh + 2 * 4096) && !mi_meta_test_is_touched(fresh + 3 * 4096));
@@ -88,26 +106,19 @@ MI_TEST(reuse_touches_no_more_than_is_asked_for) {
     MI_CHECK_PTR_EQ(_mi_meta_zalloc(SIZE), fresh);
     MI_CHECK(mi_test_all_bytes(fresh, SIZE, 0) && !mi_meta_test_is_touched(fresh + 3 * 4096));
   }
-  while (count > 0) {
-    _mi_meta_free(held[--count], SIZE);
-  }
+  _mi_meta_free(fresh, SIZE);
+  mi_meta_test_free_held(SIZE);
 }
 
 // What was given back with a part of it never touched stays so for the next owner; and is all zeroes, whoever had it before.
 MI_TEST(a_part_stays_untouched) {
   enum { SIZE = 12 * 1024,
-         PART = 4 * 1024 + 64,
-         TRIES = 4 * HELD };
+         PART = 4 * 1024 + 64 };
   MI_REQUIRE(_mi_process_init());
   if (_mi_os_page_size() != 4096) {
     MI_TEST_SKIP("the sizes are of pages of 4096 bytes");
   }
-  static uint8_t* held[TRIES];
-  size_t count = 0;
-  do {
-    MI_REQUIRE(count < TRIES && (held[count++] = _mi_meta_zalloc(SIZE)) != NULL);
-  } while (mi_meta_test_is_touched(held[count - 1] + 2 * 4096));
-  uint8_t* const fresh = held[--count];
+  uint8_t* const fresh = mi_meta_test_fresh(SIZE, 2 * 4096);
   memset(fresh, 0xff, PART);
   _mi_meta_free_part(fresh, SIZE, PART);
   MI_CHECK_PTR_EQ(_mi_meta_zalloc(MI_META_SIZE_MAX), fresh);
@@ -121,9 +132,7 @@ MI_TEST(a_part_stays_untouched) {
   MI_CHECK_PTR_EQ(_mi_meta_zalloc(MI_META_SIZE_MAX), fresh);
   MI_CHECK(mi_test_all_bytes(fresh, MI_META_SIZE_MAX, 0));
   _mi_meta_free(fresh, MI_META_SIZE_MAX);
-  while (count > 0) {
-    _mi_meta_free(held[--count], SIZE);
-  }
+  mi_meta_test_free_held(SIZE);
 }
 
 static void* mi_meta_test_churn(void* arg) {
