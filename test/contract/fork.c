@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "test/lib/child.h"
+#include "test/lib/pace.h"
 #include "test/lib/rss.h"
 #include "test/lib/test.h"
 
@@ -103,12 +104,14 @@ MI_TEST(alone) {
 
 MI_TEST(beside_threads) {
   start_workers();
-  for (int i = 0; i < 100; i++) fork_and_check("beside threads", i % 4 == 0);
+  const uint64_t deadline = mi_test_deadline();
+  for (int i = 0; mi_test_goes_on(i, 100, deadline); i++) fork_and_check("beside threads", i % 4 == 0);
   stop_workers();
 }
 
 static void* forking_thread(void* arg) {
-  for (int i = 0; i < 25; i++) fork_and_check((const char*)arg, i % 4 == 0);
+  const uint64_t deadline = mi_test_deadline();
+  for (int i = 0; mi_test_goes_on(i, 25, deadline); i++) fork_and_check((const char*)arg, i % 4 == 0);
   return NULL;
 }
 
@@ -135,7 +138,8 @@ static void grandchildren(int depth) {
 
 MI_TEST(again_in_the_child) {
   start_workers();
-  for (int i = 0; i < 10; i++) grandchildren(3);
+  const uint64_t deadline = mi_test_deadline();
+  for (int i = 0; mi_test_goes_on(i, 10, deadline); i++) grandchildren(3);
   stop_workers();
 }
 
@@ -165,7 +169,8 @@ MI_TEST(handlers_that_allocate) {
   handlers_on = true;
   fork_and_check("handlers that allocate", true);
   start_workers();
-  for (int i = 0; i < 50; i++) fork_and_check("handlers that allocate, beside threads", i % 4 == 0);
+  const uint64_t deadline = mi_test_deadline();
+  for (int i = 0; mi_test_goes_on(i, 50, deadline); i++) fork_and_check("handlers that allocate, beside threads", i % 4 == 0);
   pthread_t t[2];
   for (int i = 0; i < 2; i++) {
     char* name = strdup("handlers that allocate, two forks at once");
@@ -201,7 +206,8 @@ MI_TEST(without_handlers) {
 MI_TEST(child_frees_and_exits) {
   // The child leaves through exit: handlers, destructors and the allocator's own end run in it.
   start_workers();
-  for (int i = 0; i < 20; i++) {
+  const uint64_t deadline = mi_test_deadline();
+  for (int i = 0; mi_test_goes_on(i, 20, deadline); i++) {
     const pid_t pid = fork();
     if (pid == 0) {
       child_work(false);
@@ -243,7 +249,8 @@ static void* heap_worker(void* arg) {
 MI_TEST(beside_threads_with_heaps) {
   stop = 0;
   for (uintptr_t i = 0; i < WORKERS; i++) MI_REQUIRE(pthread_create(&workers[i], NULL, heap_worker, (void*)(i + 5)) == 0);
-  for (int i = 0; i < 60; i++) {
+  const uint64_t deadline = mi_test_deadline();
+  for (int i = 0; mi_test_goes_on(i, 60, deadline); i++) {
     const pid_t pid = fork();
     if (pid == 0) {
       for (uint64_t k = 0; k < 20; k++) use_heap(k);
@@ -256,8 +263,9 @@ MI_TEST(beside_threads_with_heaps) {
 }
 
 // A process that forks, goes on in the child with threads of its own, and forks again: what the threads of each generation
-// left must serve the next ones. Each process waits for its child, so the last one tells.
-static void generation(int left, size_t early_rss, size_t early_maps) {
+// left must serve the next ones. Each process waits for its child, so the last one tells: where the machine is slow, LOOK
+// generations after the first look.
+static void generation(int left, size_t early_rss, size_t early_maps, uint64_t deadline) {
   start_workers();
   mi_test_sleep_ms(2);
   enum { LOOK = 40 };
@@ -269,16 +277,16 @@ static void generation(int left, size_t early_rss, size_t early_maps) {
     uint64_t seed = (uint64_t)left;
     churn(&seed, 2000);
     const size_t rss = mi_test_rss(), maps = mi_test_mappings();
-    if (left == 0) {
+    if (left == 0 || (left % LOOK == 0 && early_rss != 0 && mi_test_now_ms() >= deadline)) {
       // A child keeps a page for each thread that was in the middle of an operation: at the very most each of 440, of 64 KiB or,
       // one in sixteen, 512 KiB, which is 42 MiB. glibc grows by 30 MiB here; without the pages of threads left behind it were
       // over 500.
       MI_CHECK_MSG(rss <= early_rss + (64 << 20), "RSS from %zu to %zu KiB", early_rss >> 10, rss >> 10);
       MI_CHECK_MSG(maps <= early_maps + 200, "mappings from %zu to %zu", early_maps, maps);
     } else if (left % LOOK == 0 && early_rss == 0) {
-      generation(left - 1, rss, maps);
+      generation(left - 1, rss, maps, deadline);
     } else {
-      generation(left - 1, early_rss, early_maps);
+      generation(left - 1, early_rss, early_maps, deadline);
     }
     _exit(mi_test_failure_count() > 0);
   }
@@ -294,7 +302,7 @@ static void generation(int left, size_t early_rss, size_t early_maps) {
   MI_CHECK_MSG(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a generation ended with status 0x%x", (unsigned)status);
 }
 
-MI_TEST(many_generations) { generation((int)mi_test_scale("MI_TEST_GENERATIONS", 150), 0, 0); }
+MI_TEST(many_generations) { generation((int)mi_test_scale("MI_TEST_GENERATIONS", 150), 0, 0, mi_test_deadline()); }
 
 // What a child's allocator makes of its random numbers: where new blocks lie, or what it writes into freed ones.
 static uint64_t drawn_in_child(bool raw) {

@@ -14,15 +14,19 @@
 #include "src/region/meta.h"
 #include "src/sys/options.h"
 #include "test/lib/child.h"
+#include "test/lib/pace.h"
 #include "test/lib/probe.h"
 #include "test/lib/test.h"
 
 enum { THREADS = 3,
        SLOTS = 40 };
 
+static uint64_t mi_arena_guard_test_deadline;
+
+// Large ones are few: each of their OS pages is touched.
 static size_t mi_arena_guard_test_size(uint64_t* seed) {
-  static const size_t limits[] = {100, 1000, 9000, 70000, 600000, 3000000, 9000000};
-  return 1 + (size_t)(mi_test_random(seed) % limits[mi_test_random(seed) % 7]);
+  static const size_t limits[] = {100, 100, 1000, 1000, 9000, 9000, 70000, 70000, 70000, 600000, 600000, 3000000, 9000000};
+  return 1 + (size_t)(mi_test_random(seed) % limits[mi_test_random(seed) % (sizeof(limits) / sizeof(limits[0]))]);
 }
 
 static void mi_arena_guard_test_write(uint8_t* p) {
@@ -37,7 +41,7 @@ static void* mi_arena_guard_test_mix(void* arg) {
   uint64_t seed = (uintptr_t)arg;
   uint8_t* blocks[SLOTS] = {NULL};
   const long steps = mi_test_scale("MI_TEST_ROUNDS", 250);
-  for (long i = 0; i < steps; i++) {
+  for (long i = 0; mi_test_goes_on(i, steps, mi_arena_guard_test_deadline); i++) {
     const size_t k = mi_test_random(&seed) % SLOTS;
     const uint64_t what = mi_test_random(&seed) % 16;
     const size_t size = mi_arena_guard_test_size(&seed);
@@ -131,6 +135,7 @@ static bool mi_arena_guard_test_add_single(mi_page_t* page, void* bits) {
 static void mi_arena_guard_test_threads(void* arg) {
   const mi_arena_guard_test_mode_t* const mode = arg;
   mi_arena_guard_test_set(mode);
+  mi_arena_guard_test_deadline = mi_test_deadline_among(2);
   mi_arena_guard_test_mix((void*)(uintptr_t)1);
   mi_arena_guard_test_check("after one thread");
   pthread_t threads[THREADS];

@@ -13,6 +13,7 @@
 #include "src/sys/stats.h"
 #include "test/lib/arena.h"
 #include "test/lib/child.h"
+#include "test/lib/pace.h"
 #include "test/lib/rss.h"
 
 enum { THREADS = 4,
@@ -264,14 +265,15 @@ MI_TEST(many_heaps_leave_memory_flat) {
   const mi_arena_id_t id = mi_test_arena_lend(mi_test_arena_map(LENT, PROT_READ | PROT_WRITE), LENT, false, true);
   size_t rss = 0;
   size_t maps = 0;
-  for (int i = 0; i < 6000; i++) {
+  const uint64_t deadline = mi_test_deadline();
+  for (int i = 0; i < 2500 || mi_test_goes_on(i, 6000, deadline); i++) {
     mi_heap_t* const heap = mi_test_arena_heap(id);
     for (int k = 0; k < 10; k++) {
       void* const p = mi_heap_malloc(heap, mi_test_arena_sizes[(i + k) % 6]);
       MI_REQUIRE(p != NULL);
     }
     mi_heap_destroy(heap);
-    if (i == 3000) {
+    if (i == 1000) {
       rss = mi_test_rss();
       maps = mi_test_mappings();
     }

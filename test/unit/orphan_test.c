@@ -13,6 +13,7 @@
 #include "src/heap/visit.h"
 #include "src/sys/stats.h"
 #include "test/lib/child.h"
+#include "test/lib/pace.h"
 #include "test/lib/test.h"
 
 enum { BLOCKS = 3000,
@@ -214,7 +215,8 @@ MI_TEST(threads_stopped_anywhere) {
     MI_REQUIRE(pthread_create(&threads[t], NULL, &mi_orphan_test_churn, (void*)(t + 1)) == 0);
   }
   const long rounds = mi_test_scale("MI_TEST_ROUNDS", 60);
-  for (uintptr_t i = 0; i < (uintptr_t)rounds; i++) {
+  const uint64_t deadline = mi_test_deadline();
+  for (uintptr_t i = 0; mi_test_goes_on((long)i, rounds, deadline); i++) {
     MI_CHECK_IN_CHILD(&mi_orphan_test_goes_on, (void*)(i + 7), CHILD_MS);
   }
   mi_atomic_store_relaxed(&mi_orphan_test_stop, true);

@@ -3,6 +3,7 @@
 // Called by: the test runner, under every variant.
 // Invariants: a failed call leaves the block as it was.
 #include <errno.h>
+#include <sys/resource.h>
 
 #include "src/alloc/alloc.h"
 #include "src/heap/heap.h"
@@ -268,6 +269,38 @@ MI_TEST(bad_pointers) {
 }
 
 // What moves is in the heap that the caller named, whether it is copied or its OS pages move; what stays, stays.
+static long mi_realloc_test_faults(void) {
+  struct rusage usage;
+  MI_REQUIRE(getrusage(RUSAGE_SELF, &usage) == 0);
+  return usage.ru_minflt;
+}
+
+// However often it has moved before, in an arena or outside, what grows takes its memory along: what is copied is touched.
+MI_TEST(growth_touches_only_what_is_written) {
+  const size_t first = 2 * MI_MIB;
+  const size_t last = 1024 * MI_MIB;
+  // A block by itself says where to: the first may have to be copied into one.
+  uint8_t* p = _mi_alloc(first);
+  MI_REQUIRE(p != NULL);
+  mi_test_fill(p, first, 5);
+  const long before = mi_realloc_test_faults();
+  int moves = 0;
+  for (size_t size = first + first / 2; size < last; size += size / 2) {
+    void* const behind = _mi_alloc(first);
+    uint8_t* const q = _mi_realloc(NULL, p, size, false);
+    MI_REQUIRE(q != NULL && behind != NULL);
+    moves += q != p;
+    p = q;
+    MI_CHECK(mi_test_filled(p, first, 5));
+    p[size - 1] = 1;
+    _mi_free(behind);
+  }
+  const long pages = mi_realloc_test_faults() - before;
+  MI_CHECK(moves >= 5);
+  MI_CHECK_MSG(MI_TRACKS || MI_HAS_FILL || pages < 3000, "%ld faults of pages in %d moves", pages, moves);
+  _mi_free(p);
+}
+
 MI_TEST(a_block_that_moves_moves_into_the_heap) {
   static const size_t sizes[][2] = {{100, 2000}, {10000, 300000}, {600000, 900000}, {2000000, 5000000}, {3000000, 1000}, {64 * MI_MIB, 2048 * (size_t)MI_MIB}};
   mi_heap_t* const from = _mi_heap_new();

@@ -4,7 +4,7 @@
 # Invariants: prints the same on every run; leaves no process behind.
 set -eu -o pipefail
 mkdir -p tree/deep/er
-for i in $(seq 1 30); do awk -v n="$i" 'BEGIN { for (i = 0; i < 3000; i++) print n, i * n % 977, "text of some length that repeats" }' > "tree/f$i"; done
+for i in $(seq 1 15); do awk -v n="$i" 'BEGIN { for (i = 0; i < 3000; i++) print n, i * n % 977, "text of some length that repeats" }' > "tree/f$i"; done
 head -c 3000000 /dev/zero > tree/deep/er/zero
 ln -s ../f1 tree/deep/link
 find tree -exec touch -h -d @1000000000 {} +

@@ -10,13 +10,13 @@ cd repo
 git config gc.auto 0
 git config core.autocrlf false
 mkdir src
-for i in $(seq 1 200); do
+for i in $(seq 1 80); do
   export GIT_AUTHOR_DATE="$((1600000000 + i * 60)) +0000" GIT_COMMITTER_DATE="$((1600000000 + i * 60)) +0000"
   seq "$i" $((i + 300)) > "src/file$((i % 17)).txt"
   echo "change $i" >> log.txt
   git add -A
   git commit -q -m "commit $i" -m "body of $i"
-  if ((i % 50 == 0)); then git tag -a "v$i" -m "tag $i"; git branch "b$i"; fi
+  if ((i % 20 == 0)); then git tag -a "v$i" -m "tag $i"; git branch "b$i"; fi
 done
 git rev-parse HEAD
 git log --oneline --graph --all | tail -3
@@ -24,13 +24,13 @@ git log -p --stat | sha256sum
 git gc -q --aggressive --prune=now
 git fsck --full --strict --no-progress
 git count-objects -v | grep -E 'in-pack|packs|garbage'
-git checkout -q b100
+git checkout -q b40
 echo side > side.txt && git add side.txt && git commit -q -m side
-git merge -q -m merged b150
-git rebase -q b50 2>&1 | sed -n 1,2p
+git merge -q -m merged b60
+git rebase -q b20 2>&1 | sed -n 1,2p
 git log --format=%s -3
 git checkout -q main
-git diff v50 v200 | sha256sum
+git diff v20 v80 | sha256sum
 git blame -s log.txt | md5sum
 git grep -c '^250$' | md5sum
 git clone -q --no-hardlinks . ../clone

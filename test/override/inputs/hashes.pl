@@ -11,8 +11,8 @@ use List::Util qw(sum reduce shuffle);
 my %count;
 my $seed = 12345;
 sub next_random { $seed = ($seed * 1103515245 + 12345) % 2147483648; return $seed }
-for my $i (1 .. 200_000) {
-  my $key = sprintf("k%05d", next_random() % 30_000);
+for my $i (1 .. 80_000) {
+  my $key = sprintf("k%05d", next_random() % 12_000);
   $count{$key}{n}++;
   push @{ $count{$key}{at} }, $i if $i % 3 == 0;
 }
@@ -22,7 +22,7 @@ print join(" ", map { "$_=$count{$_}{n}" } @top), "\n";
 delete $count{$_} for grep { $count{$_}{n} % 2 } keys %count;
 print "left ", scalar(keys %count), " ", sum(map { scalar @{ $count{$_}{at} // [] } } keys %count), "\n";
 
-my $text = join " ", map { "word" . next_random() % 500 } 1 .. 60_000;
+my $text = join " ", map { "word" . next_random() % 500 } 1 .. 30_000;
 my %words;
 $words{$1}++ while $text =~ /\b(word\d+)\b/g;
 (my $changed = $text) =~ s/word(\d+)/$1 % 7 ? "w$1" : "<" . ("x" x ($1 % 40)) . ">"/ge;

@@ -49,8 +49,8 @@ for attempt in 1 2 3 4 5 6 7 8; do
 done
 base="http://127.0.0.1:$port"
 load() { ab -q -n "$1" -c 24 -k "${@:3}" "$base$2" | grep -E 'Complete requests|Failed requests|Non-2xx|Document Length'; }
-load 40000 /small.txt
-load 20000 "/echo/abc?x=1"
+load 15000 /small.txt
+load 8000 "/echo/abc?x=1"
 load 2000 /zero.bin
 load 3000 /numbers.txt -H "Accept-Encoding: gzip"
 # Requests in flight while the workers are replaced may fail; that all of them end, and what is served afterwards, is compared.
