@@ -45,7 +45,7 @@ typedef struct mi_wanted_s {
 } mi_wanted_t;
 
 static mi_wanted_t mi_wanted(uint8_t byte) {
-  mi_wanted_t wanted;
+  mi_wanted_t wanted = {""};
   (void)_mi_fmt(wanted.text, sizeof(wanted.text), " instead of 0x%02x", byte);
   return wanted;
 }
