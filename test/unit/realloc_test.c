@@ -296,7 +296,8 @@ MI_TEST(growth_touches_only_what_is_written) {
     _mi_free(behind);
   }
   const long pages = mi_realloc_test_faults() - before;
-  MI_CHECK(moves >= 5);
+  // Where chance has put it where there is room it grows in place.
+  MI_CHECK_MSG(MI_HAS_RANDOM_ORDER || moves >= 5, "%d moves", moves);
   MI_CHECK_MSG(MI_TRACKS || MI_HAS_FILL || pages < 3000, "%ld faults of pages in %d moves", pages, moves);
   _mi_free(p);
 }
