@@ -363,8 +363,11 @@ static mi_cold void* mi_theap_try_sampled(mi_theap_t* theap, const mi_request_t*
   if (p != NULL && profiled) {
     _mi_profiled_note(theap->sampling.profile.number, p, request->size, request->frame);
   }
-  if ((sampled & MI_SAMPLE_AGAIN) == 0 && p != NULL) {
+  const bool again = (sampled & MI_SAMPLE_AGAIN) != 0;
+  if (!again && p != NULL) {
     _mi_sample_pass(theap, bin);
+  } else if (again && p == NULL) {
+    _mi_sample_lend(theap, bin);
   }
   return p;
 }

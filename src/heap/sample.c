@@ -160,15 +160,19 @@ void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
 
 unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin) {
   if (bin <= MI_BIN_LAST) {
+    const mi_page_t* const counted = theap->sampling.counted[bin];
+    const bool is_listed = counted != NULL && _mi_page_is_ready(counted);
+    // Whatever comes of this allocation: a list that is at its end may be filled again by it, and is to be counted then.
+    if (!is_listed) {
+      theap->sampling.counted[bin] = NULL;
+    }
     const unsigned again = MI_HAS_QUARANTINE ? _mi_quarantine_sampled(theap, bin) : 0;
     if (again != 0) {
       return again | MI_SAMPLE_AGAIN;
     }
-    const mi_page_t* const counted = theap->sampling.counted[bin];
-    if (counted != NULL && _mi_page_is_ready(counted)) {
+    if (is_listed) {
       return 0;
     }
-    theap->sampling.counted[bin] = NULL;
   }
   return mi_countdown_ended(theap, &theap->sampling.lists[bin], bin, 1);
 }
@@ -176,6 +180,11 @@ unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin) {
 void _mi_sample_pass(mi_theap_t* theap, unsigned bin) {
   mi_countdown_t* const countdown = &theap->sampling.lists[bin];
   countdown->ahead -= mi_countdown_ahead(theap, countdown, bin) != 0;
+}
+
+void _mi_sample_lend(mi_theap_t* theap, unsigned bin) {
+  mi_countdown_t* const countdown = &theap->sampling.lists[bin];
+  countdown->ahead += theap->sampling.counted[bin] == NULL && countdown->ahead != MI_SAMPLER_NEVER;
 }
 
 // Quarantines

@@ -46,6 +46,10 @@ mi_inline bool _mi_sample_may_be_now(mi_theap_t* theap, unsigned bin) {
 // An allocation of the class, asked about by _mi_sample_now, was or will be served by no list.
 void _mi_sample_pass(mi_theap_t* theap, unsigned bin);
 
+// One that was to serve again from a quarantine, and was not guarded after all, is about to be served by a list: a list that is
+// filled for it has one more.
+void _mi_sample_lend(mi_theap_t* theap, unsigned bin);
+
 void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin);
 void _mi_sample_put_down_slow(mi_theap_t* theap, const mi_page_t* page);
 
