@@ -224,8 +224,12 @@ static mi_page_t* mi_theap_last_page(mi_theap_t* theap, unsigned bin) {
 }
 
 // Gives up an empty page that another class keeps, before a new one is made: its memory serves, for this one or those that come
-// next, before some that nobody has touched. Small ones first, and only for small ones.
+// next, before some that nobody has touched. Small ones first, and only for small ones. Not where checks are made: as long as the
+// memory is the class's, a second free is known for what it is, and what was freed lies under no block of another size.
 static void mi_theap_give_up_empty(mi_theap_t* theap, unsigned bin) {
+  if (MI_HAS_LIVE_BITS) {
+    return;
+  }
   const size_t slices = _mi_min(_mi_bin_page_slices(bin), MI_MEDIUM_PAGE_SLICES);
   for (unsigned other = MI_BIN_FIRST; other <= MI_BIN_LAST && theap->retired_slices >= slices; other++) {
     const mi_page_queue_t* const queue = &theap->queues[other];
