@@ -74,11 +74,11 @@ def runner():
         return ["qemu-i386"]
 
 
-def run(root, library, name, work):
+def run(root, library, name, work, emulated):
     program = os.path.join(work, name + ".bin")
     compiler = [TARGET + "-g++", "-std=gnu++17"] if name.endswith(".cc") else [TARGET + "-gcc", "-std=gnu11"]
     must(*compiler, "-O1", "-fno-builtin", *WARNINGS, "-I", root, "-I", os.path.join(root, "include"), os.path.join(root, "test/api", name), "-o", program, library, "-lpthread")
-    must(*runner(), SYSROOT + "/lib/ld-linux.so.2", "--library-path", "%s/lib:%s" % (SYSROOT, os.path.dirname(library)), program)
+    must(*emulated, SYSROOT + "/lib/ld-linux.so.2", "--library-path", "%s/lib:%s" % (SYSROOT, os.path.dirname(library)), program)
 
 
 def main():
@@ -86,9 +86,15 @@ def main():
     with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as work:
         library = build(root, sys.argv[1], work)
         complaints = list(names(root, library))
-        for name in PROGRAMS:
-            run(root, library, name, work)
+        emulated = runner()
+        # To qemu MADV_DONTNEED is a hint: what is given back keeps its content, which zero-on-free finds and reports.
+        left_out = emulated and sys.argv[1] == "strict"
+        for name in PROGRAMS if not left_out else []:
+            run(root, library, name, work, emulated)
     print("\n".join(complaints), end="\n" if complaints else "")
+    if left_out and not complaints:
+        print("its programs do not run: the kernel runs none of 32 bits, and under qemu memory that was given back keeps its content")
+        sys.exit(77)
     sys.exit(1 if complaints else 0)
 
 
