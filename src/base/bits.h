@@ -106,10 +106,12 @@ enum { MI_BITS_LANES = 8 };
 
 mi_inline void _mi_bits_scale16(uint16_t scaled[MI_BITS_LANES], uint64_t low, uint64_t high, uint32_t bound) {
 #if defined(__SSE2__)
+  // The instruction takes its lanes for numbers without a sign, the compiler's function names them with one.
   typedef short mi_lanes_t __attribute__((vector_size(16)));
+  typedef uint16_t mi_plain_lanes_t __attribute__((vector_size(16)));
   typedef uint64_t mi_halves_t __attribute__((vector_size(16)));
-  const mi_lanes_t bounds = (mi_lanes_t){0, 1, 2, 3, 4, 5, 6, 7} + (short)bound;
-  const mi_lanes_t upper = __builtin_ia32_pmulhuw128((mi_lanes_t)(mi_halves_t){low, high}, bounds);
+  const mi_plain_lanes_t bounds = (mi_plain_lanes_t){0, 1, 2, 3, 4, 5, 6, 7} + (uint16_t)bound;
+  const mi_lanes_t upper = __builtin_ia32_pmulhuw128((mi_lanes_t)(mi_halves_t){low, high}, (mi_lanes_t)bounds);
   __builtin_memcpy(scaled, &upper, sizeof(upper));
 #else
   for (unsigned k = 0; k < MI_BITS_LANES; k++) {

@@ -103,7 +103,7 @@ MI_TEST(mul_fold) {
 // Each number by itself, as it is said: by one instruction or not.
 MI_TEST(scale16) {
   static const uint64_t numbers[] = {0, UINT64_MAX, UINT64_C(0x8000ffff00017fff), UINT64_C(0x0001800012349abc)};
-  static const uint32_t bounds[] = {1, 2, 255, 4096, 32760};
+  static const uint32_t bounds[] = {1, 2, 255, 4096, 32761};
   for (size_t n = 0; n < 4; n++) {
     for (size_t b = 0; b < 5; b++) {
       const uint64_t halves[2] = {numbers[n], numbers[3 - n]};
