@@ -53,8 +53,8 @@ mi_inline mi_wraps bool mi_block_is_small(const mi_page_t* page) {
   return page->block_size - least < MI_FILL_LOOK_MIN - least;
 }
 
-// Whether their slack is mostly short besides: larger classes are further apart.
-mi_inline bool mi_block_is_usual(const mi_page_t* page) {
+// Whether their slack is mostly short besides: larger classes are further apart. Wraps likewise.
+mi_inline mi_wraps bool mi_block_is_usual(const mi_page_t* page) {
   const size_t least = MI_PADDING_SIZE + MI_PADDING_SHORT;
   return page->block_size - least <= MI_BLOCK_USUAL_MAX - least;
 }

@@ -160,19 +160,15 @@ void _mi_sample_follow_slow(mi_theap_t* theap, unsigned bin) {
 
 unsigned _mi_sample_now(mi_theap_t* theap, unsigned bin) {
   if (bin <= MI_BIN_LAST) {
-    const mi_page_t* const counted = theap->sampling.counted[bin];
-    const bool is_listed = counted != NULL && _mi_page_is_ready(counted);
-    // Whatever comes of this allocation: a list that is at its end may be filled again by it, and is to be counted then.
-    if (!is_listed) {
-      theap->sampling.counted[bin] = NULL;
-    }
     const unsigned again = MI_HAS_QUARANTINE ? _mi_quarantine_sampled(theap, bin) : 0;
     if (again != 0) {
       return again | MI_SAMPLE_AGAIN;
     }
-    if (is_listed) {
+    const mi_page_t* const counted = theap->sampling.counted[bin];
+    if (counted != NULL && _mi_page_is_ready(counted)) {
       return 0;
     }
+    theap->sampling.counted[bin] = NULL;
   }
   return mi_countdown_ended(theap, &theap->sampling.lists[bin], bin, 1);
 }
