@@ -192,12 +192,10 @@ static mi_page_t* mi_single_new_laid_out(const mi_theap_t* theap, mi_page_t* bes
   page->memory_is_zero = true;
   _mi_single_init(page, layout);
   mi_single_guard_head(page);
-  if (beside == NULL) {
-    mi_single_guard_tail(page);
-  }
   if (beside != NULL) {
     _mi_heap_enter_page_beside(page, beside);
   } else {
+    mi_single_guard_tail(page);
     _mi_heap_enter_page(page, theap);
   }
   if (!_mi_page_map_register(page->start, page->slice_count, page)) {

@@ -100,8 +100,8 @@ int _mi_prim_unguard(void* addr, size_t size);
 
 // _mi_prim_grow enlarges a committed range, a whole reservation or what is left of one, to `new_size`, larger than
 // `old_size`, and stores its start, which differs only when `may_move`. The content is kept, the rest is zero; a moved
-// range has the granularity's alignment only. ENOMEM: no room; EFAULT: the range is not uniform to the system; ENOTSUP: the
-// system cannot do this. *new_addr is unchanged by an error.
+// range has the granularity's alignment only. ENOMEM: no room; EFAULT: the range is not uniform to the system, in place its end;
+// ENOTSUP: the system cannot do this. *new_addr is unchanged by an error.
 int _mi_prim_grow(void* addr, size_t old_size, size_t new_size, bool may_move, void** new_addr);
 
 // _mi_prim_move moves the content of one committed range to the start of another, of `to_size`, without copying it. The old
