@@ -24,8 +24,8 @@ enum {
   MI_LARGE_SPARSE_SIZES = 7,
   // Making a block inaccessible drops its content, and its next use pays for that with faults. So much may become so at
   // once, and in a second; beyond it the first OS page does, and the rest when it is purged.
-  MI_LARGE_SEAL_BYTES_MAX = 4 * MI_MIB,
-  MI_LARGE_SEAL_BYTES_PER_SECOND = 16 * MI_MIB,
+  MI_LARGE_SEAL_BYTES_MAX = 2 * MI_MIB,
+  MI_LARGE_SEAL_BYTES_PER_SECOND = 4 * MI_MIB,
 };
 
 // Whether a block of `slices`, `full_slices` of them with their memory, is worth holding: a very large one would drive out

@@ -286,13 +286,9 @@ static void* mi_out_of_memory(size_t size) {
 }
 
 static void* mi_theap_try_single(mi_theap_t* theap, size_t size, size_t align, bool grows, bool zero) {
-  bool is_zero = false;
-  mi_page_t* const page = _mi_page_new_single(theap, _mi_max(size, 1), align, grows, &is_zero);
+  mi_page_t* const page = _mi_page_new_single(theap, _mi_max(size, 1), align, grows, zero);
   if (page == NULL) {
     return NULL;
-  }
-  if (zero && !is_zero) {
-    memset(page->single_start, 0, _mi_page_single_usable(page));
   }
   _mi_block_hand_out_single(page, size, zero);
   return page->single_start;
@@ -323,6 +319,7 @@ static void* mi_theap_try_block(mi_theap_t* theap, size_t size, size_t room, boo
       // A page of this class is larger than the block: under a tight limit the block alone may still be had.
       return size > MI_SMALL_BLOCK_MAX ? mi_theap_try_single(theap, size, MI_SLICE_SIZE, false, zero) : NULL;
     }
+    _mi_page_rekey(page);
     _mi_sample_follow(theap, bin);
     const bool is_zero = page->free_is_zero;
     mi_block_t* const block = _mi_page_pop_as(page, origin);

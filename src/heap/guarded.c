@@ -38,7 +38,7 @@ static uint64_t mi_guarded_random(void) {
 }
 
 static mi_run_t mi_guarded_slot(const mi_page_t* page) {
-  return (mi_run_t){page->arena, page->slice_index, page->slice_count, page->start, page->memory_is_zero};
+  return (mi_run_t){page->arena, page->slice_index, page->slice_count, page->start, page->memory_is_zero, 0};
 }
 
 // What is accessible of the slot: the OS pages of the block, offsets in it.

@@ -267,7 +267,8 @@ static void mi_page_mark_anew(mi_page_t* page) {
 }
 
 void _mi_page_rekey(mi_page_t* page) {
-  if (!(MI_HAS_ENCODED_LISTS | MI_HAS_OUTLINE_LISTS) || mi_likely(page->key_generation == _mi_random_generation())) {
+  if (!(MI_HAS_ENCODED_LISTS | MI_HAS_OUTLINE_LISTS) || mi_likely(page->key_generation == _mi_random_generation()) ||
+      _mi_report_is_running()) {
     return;
   }
   if (MI_HAS_OUTLINE_LISTS) {
@@ -401,7 +402,21 @@ mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin) {
   return mi_page_publish(page, theap) ? page : NULL;
 }
 
-mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool grows, bool* is_zero) {
+// Zeroes what the block has of a run that was used before. Slices that hold zeroes are left alone: touching them would be a
+// fault for each of their OS pages.
+static void mi_page_clear_single(const mi_page_t* page, const mi_run_t* run) {
+  size_t from = (size_t)(page->single_start - page->start);
+  for (size_t slice = from >> MI_SLICE_SHIFT; from < page->block_size && slice < MI_RUN_KNOWN_SLICES; slice++) {
+    const size_t to = _mi_min((slice + 1) * MI_SLICE_SIZE, page->block_size);
+    if ((run->zero_slices >> slice & 1) == 0) {
+      memset(page->start + from, 0, to - from);
+    }
+    from = to;
+  }
+  memset(page->start + from, 0, page->block_size - from);
+}
+
+mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool grows, bool zero) {
   mi_large_layout_t layout = _mi_single_layout(size, align);
   const size_t slices = layout.size / MI_SLICE_SIZE;
   // Up to a slice the layout aligns the block, beyond it the run does.
@@ -418,14 +433,12 @@ mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, boo
     _mi_single_init(page, &layout);
     _mi_single_guard(page, grows);
     page = mi_page_publish(page, theap) ? page : NULL;
+    if (page != NULL && zero && !page->memory_is_zero) {
+      mi_page_clear_single(page, &run);
+    }
   }
-  if (page == NULL) {
-    page = _mi_single_new_from_os(theap, size, align);
-  }
-  if (page != NULL) {
-    *is_zero = page->memory_is_zero;
-  }
-  return page;
+  // What comes from the system holds zeroes.
+  return page != NULL ? page : _mi_single_new_from_os(theap, size, align);
 }
 
 static void* mi_slice_of(const void* p) { return (void*)((uintptr_t)p & ~(uintptr_t)(MI_SLICE_SIZE - 1)); }

@@ -432,8 +432,8 @@ void _mi_page_collect(mi_page_t* page);
 mi_page_t* _mi_page_new(mi_theap_t* theap, unsigned bin);
 
 // A new page with one block of at least `size` bytes at a multiple of `align`, unowned, in the theap's heap (NULL: the main
-// heap). `grows`: it is likely to be enlarged soon. *is_zero: it holds zeroes.
-mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool grows, bool* is_zero);
+// heap). `grows`: it is likely to be enlarged soon. `zero`: it holds zeroes.
+mi_page_t* _mi_page_new_single(mi_theap_t* theap, size_t size, size_t align, bool grows, bool zero);
 
 // The two halves of making a page of slices: its metadata, which is zeroes but for what the run says, and entering it
 // everywhere. False: no memory; the page is gone, its slices are the caller's.

@@ -107,10 +107,12 @@ struct mi_theap_s {
   uint32_t watched;     // where blocks wait: so many frees look whether something is due by now
   mi_page_queue_t queues[MI_BIN_COUNT];
   mi_random_t random;
-  mi_shuffle_t order;                                // for orders and choices, from a few numbers of `random`
-  uint32_t order_uses;                               // left before `order` is seeded anew
-  uint32_t order_generation;                         // of the random numbers that `order` is from
-  uint32_t key_generation;                           // of the random numbers that the keys of all pages were brought up to
+  mi_shuffle_t order;          // for orders and choices, from a few numbers of `random`
+  uint32_t order_uses;         // left before `order` is seeded anew
+  uint32_t order_generation;   // of the random numbers that `order` is from
+  uint32_t key_generation;     // of the random numbers that the keys of all pages were brought up to
+  uint32_t forked_generation;  // in a forked child, of a thread's first theap: of the numbers that `forked_calls` counts under
+  uint32_t forked_calls;
   mi_quarantine_t* quarantines[MI_QUARANTINE_BINS];  // of the classes, made at the first free
   bool starved[MI_QUARANTINE_BINS];                  // a page's list served because no block of the class was ready
   mi_theap_t* recent[MI_THEAP_RECENT];               // of a thread's first theap: theaps found lately, by the ids of their heaps

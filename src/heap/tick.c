@@ -18,6 +18,8 @@ enum {
   MI_TICK_BUSY_MS = 4,
   // So many slow calls in a row that are closer make a thread busy.
   MI_TICK_BUSY_CALLS = 8,
+  // So many slow calls of a forked child before all of its pages get keys of their own.
+  MI_FORKED_CALLS = 256,
   // Where blocks wait, so many frees after that look at the clock.
   MI_WATCHED_FREES = 256,
   // One empty page of each class is kept as it is, and further ones while a theap keeps no more slices than
@@ -52,6 +54,29 @@ static void mi_theap_rekey(mi_theap_t* theap) {
   }
 }
 
+// Whether this thread's pages may have keys that the parent of this process knows. The pages from which a forked child takes
+// blocks get new ones before. All others only if it goes on for a while: most children run another program or end soon, and
+// a new key is a copy of each OS page with one of the page's free blocks. Until then the slow path looks at each page.
+static bool mi_theap_has_old_keys(mi_theap_t* own) {
+  if (!(MI_HAS_ENCODED_LISTS | MI_HAS_OUTLINE_LISTS) || mi_likely(own->key_generation == _mi_random_generation())) {
+    return false;
+  }
+  if (own->forked_generation != _mi_random_generation()) {
+    own->forked_generation = _mi_random_generation();
+    own->forked_calls = 0;
+  }
+  // Here and not in the fork handler: a fork in a signal handler may have interrupted a list operation. A thread that had no keys
+  // yet was not forked.
+  const bool waits = own->key_generation != 0 && ++own->forked_calls <= MI_FORKED_CALLS;
+  if (waits || _mi_heaps_are_busy_here() || _mi_report_is_running()) {
+    return true;
+  }
+  (void)_mi_random_next(&own->random);
+  own->key_generation = own->random.generation;
+  _mi_thread_each_theap(&mi_theap_rekey);
+  return false;
+}
+
 // A page becomes empty when its last block leaves quarantine, some frees before the one that is the program's last for now,
 // and the fast paths may be armed again by then. So the next frees look at the clock, too: as many as may have been waiting.
 static void mi_theaps_watch(mi_theap_t* own) {
@@ -80,13 +105,7 @@ void _mi_theap_tick(void) {
   if (own == NULL) {
     return;
   }
-  // Here and not in the fork handler: a fork in a signal handler may have interrupted a list operation.
-  if ((MI_HAS_ENCODED_LISTS | MI_HAS_OUTLINE_LISTS) && mi_unlikely(own->key_generation != _mi_random_generation()) && !_mi_heaps_are_busy_here() &&
-      !_mi_report_is_running()) {
-    (void)_mi_random_next(&own->random);
-    own->key_generation = own->random.generation;
-    _mi_thread_each_theap(&mi_theap_rekey);
-  }
+  const bool has_old_keys = mi_unlikely(mi_theap_has_old_keys(own));
   // A quarantine may serve for good once the thread is armed.
   if (MI_HAS_QUARANTINE && _mi_sample_is_old(own) && !_mi_heaps_are_busy_here()) {
     _mi_thread_each_theap(&_mi_sample_update_slow);
@@ -94,7 +113,9 @@ void _mi_theap_tick(void) {
   // Relaxed: a deadline that is missed here is seen by the next call.
   int64_t purge_due = mi_atomic_load_relaxed(&_mi_arena_purge_due);
   if (own->retire_due == 0 && purge_due == 0) {
-    _mi_thread_arm();
+    if (!has_old_keys) {
+      _mi_thread_arm();
+    }
     return;
   }
   const int64_t now = _mi_prim_clock_ms();
@@ -108,7 +129,7 @@ void _mi_theap_tick(void) {
   const bool pending = own->retire_due != 0 || mi_atomic_load_relaxed(&_mi_arena_purge_due) != 0;
   own->busy_ticks = now - own->last_tick <= MI_TICK_BUSY_MS ? own->busy_ticks + 1 : 0;
   own->last_tick = now;
-  if (!pending || own->busy_ticks >= MI_TICK_BUSY_CALLS) {
+  if (!has_old_keys && (!pending || own->busy_ticks >= MI_TICK_BUSY_CALLS)) {
     if (pending) {
       mi_theaps_watch(own);
     }

@@ -155,10 +155,12 @@ bool _mi_arena_commit(mi_arena_t* arena, size_t index, size_t slices) {
   return !arena->commit_lazily || mi_arena_commit_slices(arena, index, slices);
 }
 
-// What a new owner does to a run: it is in use, so not to be purged, and will be written. True: it holds zeroes.
-static bool mi_arena_take(mi_arena_t* arena, size_t index, size_t slices) {
+// What a new owner does to a run: it is in use, so not to be purged, and will be written. True: it holds zeroes. Which of
+// its first slices do is in *zero_slices.
+static bool mi_arena_take(mi_arena_t* arena, size_t index, size_t slices, uint64_t* zero_slices) {
   _mi_bitmap_clear(arena->purge, index, slices);
   const size_t wiped = MI_HAS_ZERO_ON_FREE ? _mi_arena_take_wiped(arena, index, slices) : 0;
+  *zero_slices = ~_mi_bitmap_window(arena->dirty, arena->slice_count, index);
   const size_t fresh = _mi_bitmap_set(arena->dirty, index, slices);
   _mi_arena_count_dirty(arena, fresh);
   return fresh + wiped == slices;
@@ -324,7 +326,7 @@ static bool mi_arena_try_claim(mi_arena_t* arena, const mi_claim_t* claim, mi_ru
   run->index = index;
   run->slices = slices;
   run->start = arena->base + index * MI_SLICE_SIZE;
-  run->is_zero = mi_arena_take(arena, index, slices);
+  run->is_zero = mi_arena_take(arena, index, slices, &run->zero_slices);
   return true;
 }
 
@@ -413,7 +415,8 @@ bool _mi_arena_claim_behind(mi_arena_t* arena, size_t end_index, size_t extra, b
     mi_arena_disclaim(arena, end_index, extra);
     return false;
   }
-  *is_zero = mi_arena_take(arena, end_index, extra);
+  uint64_t zero_slices;
+  *is_zero = mi_arena_take(arena, end_index, extra, &zero_slices);
   return true;
 }
 

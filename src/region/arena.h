@@ -49,6 +49,8 @@ struct mi_arena_s {
   mi_bitmap_word_t* group_ready;    // metadata of the group is committed
 };
 
+enum { MI_RUN_KNOWN_SLICES = 64 };
+
 // A run of slices that the caller owns.
 typedef struct mi_run_s {
   mi_arena_t* arena;
@@ -56,6 +58,7 @@ typedef struct mi_run_s {
   size_t slices;
   uint8_t* start;
   bool is_zero;
+  uint64_t zero_slices;  // which of the first MI_RUN_KNOWN_SLICES hold zeroes, a bit each
 } mi_run_t;
 
 // Where a run may come from.

@@ -53,15 +53,15 @@ static const struct {
   size_t size;
   bool granted;
 } mi_large_quarantine_test_spending[] = {
-    {1, 3 << 20, true},
-    {1, 1 << 20, true},
+    {1, 3 << 19, true},
+    {1, 1 << 19, true},
     {1, 1, false},
-    {11, 100000, true},  // 16 MiB in a second are 160 KiB in 10 ms
-    {11, 100000, false},
-    {400, 80 << 20, true},  // full again, and all of it goes
-    {400, 65536, false},
-    {401, 65536, false},
-    {5000, 4 << 20, true},
+    {41, 100000, true},  // 4 MiB in a second are 160 KiB in 40 ms
+    {41, 100000, false},
+    {700, 80 << 20, true},  // full again, and all of it goes
+    {700, 65536, false},
+    {701, 65536, false},
+    {5000, 2 << 20, true},
     {4999, 1 << 20, true},  // a clock that goes back fills it
 };
 

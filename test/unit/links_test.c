@@ -272,30 +272,39 @@ MI_TEST(overwritten_blocks) {
 static void mi_links_test_in_child(void* arg) {
   void** const blocks = arg;
   mi_page_t* const page = _mi_page_map_find(blocks[0]);
+  mi_page_t* const other = _mi_page_map_find(blocks[40]);
   const mi_link_key_t before = page->key;
   const uint32_t generation = page->key_generation;
   mi_page_t* const own = _mi_page_map_find(blocks[1]);
   MI_CHECK_PTR_EQ(page, own);
-  // The next call of whatever kind.
+  // Before a block is taken from it.
   _mi_free(_mi_alloc(5000));
+  MI_CHECK(page->key_generation == generation && other->key_generation == generation);
+  _mi_free(_mi_alloc(712));
   MI_CHECK(page->key_generation != generation);
   MI_CHECK(page->key.link != before.link && page->key.place != before.place && page->key.factor != before.factor);
   MI_CHECK_EQ(page->key.factor * page->key_inverse, 1);
   const uint32_t used = _mi_page_used(page);
   size_t count = 0;
-  while (page->free != NULL || _mi_page_refill_freed(page)) {
+  while (_mi_page_is_ready(page) || _mi_page_refill_freed(page)) {
     MI_CHECK(_mi_page_pop(page) != NULL);
     count++;
   }
   MI_CHECK_EQ(_mi_page_used(page), used + count);
   MI_CHECK_EQ(count, page->capacity - used);
+  // A child that goes on has no key of its parent's left.
+  MI_CHECK(other->key_generation == generation);
+  for (int i = 0; i < 300; i++) {
+    _mi_free(_mi_alloc(5000));
+  }
+  MI_CHECK(other->key_generation == page->key_generation);
 }
 
 MI_TEST(child_has_other_keys) {
-  if (!MI_HAS_ENCODED_LISTS) {
+  if (!MI_HAS_ENCODED_LISTS && !MI_HAS_OUTLINE_LISTS) {
     return;
   }
-  static void* blocks[40];
+  static void* blocks[41];
   for (size_t i = 0; i < 40; i++) {
     blocks[i] = _mi_alloc(712);
     MI_REQUIRE(blocks[i] != NULL);
@@ -306,6 +315,10 @@ MI_TEST(child_has_other_keys) {
     }
   }
   blocks[1] = blocks[0];
+  blocks[40] = _mi_alloc(3000);
+  MI_REQUIRE(blocks[40] != NULL);
+  // Not forked, and so with nothing to wait for.
+  MI_CHECK_EQ(_mi_tls.own->key_generation, _mi_random_generation());
   MI_CHECK_IN_CHILD(&mi_links_test_in_child, blocks, 10000);
 }
 

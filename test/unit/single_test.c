@@ -28,9 +28,9 @@ static const struct {
 };
 enum { KINDS = sizeof(mi_single_test_kinds) / sizeof(mi_single_test_kinds[0]) };
 
-static mi_page_t* mi_single_test_new(size_t kind, bool* is_zero) {
+static mi_page_t* mi_single_test_new(size_t kind, bool zero) {
   MI_REQUIRE(_mi_process_init());
-  mi_page_t* const page = _mi_page_new_single(NULL, mi_single_test_kinds[kind].size, mi_single_test_kinds[kind].align, false, is_zero);
+  mi_page_t* const page = _mi_page_new_single(NULL, mi_single_test_kinds[kind].size, mi_single_test_kinds[kind].align, false, zero);
   MI_REQUIRE(page != NULL);
   return page;
 }
@@ -91,15 +91,14 @@ MI_TEST(made_and_freed) {
     const int64_t huge = mi_single_test_current(&_mi_stats.malloc_huge);
     const int64_t bytes = mi_single_test_current(&_mi_stats.page_committed);
     for (int round = 0; round < 3; round++) {
-      bool is_zero;
-      mi_page_t* const page = mi_single_test_new(k, &is_zero);
+      mi_page_t* const page = mi_single_test_new(k, round > 0);
       const char* const name = mi_single_test_kinds[k].name;
       uint8_t* const start = page->single_start;
       MI_CHECK_MSG((page->arena == NULL) == mi_single_test_kinds[k].own_memory, "%s", name);
       const size_t usable = _mi_page_single_usable(page);
       MI_CHECK(_mi_is_aligned(start, mi_single_test_kinds[k].align));
       MI_CHECK(_mi_page_is_single(page) && mi_single_test_fits(page, mi_single_test_kinds[k].size));
-      MI_CHECK_MSG(!is_zero || mi_single_test_reads_zero(page, 0, usable), "%s is not zero", name);
+      MI_CHECK_MSG(round == 0 || mi_single_test_reads_zero(page, 0, usable), "%s is not zero", name);
       MI_CHECK_EQ(mi_single_test_current(&_mi_stats.pages), pages + 1);
       MI_CHECK_EQ(mi_single_test_current(&_mi_stats.malloc_huge), huge + (int64_t)page->block_size);
       mi_single_test_check_found(page, name);
@@ -121,7 +120,7 @@ static const size_t mi_single_test_sizes[] = {20, 40, 63, 64, 65, 66, 130, 64, 6
 MI_TEST(resized_in_place) {
   for (size_t k = 0; k < KINDS; k++) {
     bool is_zero;
-    mi_page_t* const page = mi_single_test_new(k, &is_zero);
+    mi_page_t* const page = mi_single_test_new(k, false);
     const char* const name = mi_single_test_kinds[k].name;
     const int64_t committed = mi_single_test_current(&_mi_stats.page_committed) - (int64_t)(page->slice_count * MI_SLICE_SIZE);
     const int64_t huge = mi_single_test_current(&_mi_stats.malloc_huge) - (int64_t)page->block_size;
@@ -158,8 +157,7 @@ MI_TEST(resized_in_place) {
 // What is moved is all there, and nothing else is.
 MI_TEST(moved) {
   for (size_t k = 0; k < KINDS; k++) {
-    bool is_zero;
-    mi_page_t* const page = mi_single_test_new(k, &is_zero);
+    mi_page_t* const page = mi_single_test_new(k, false);
     const size_t old = _mi_page_single_usable(page);
     const int64_t pages = mi_single_test_current(&_mi_stats.pages);
     mi_single_test_touch(page, 0, old);
@@ -184,8 +182,7 @@ MI_TEST(moved) {
 MI_TEST(handed_out_inside) {
   static const size_t offsets[] = {16, MI_SLICE_SIZE, 63 * MI_SLICE_SIZE + 16, 64 * MI_SLICE_SIZE, 100 * MI_SLICE_SIZE + 8};
   for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
-    bool is_zero;
-    mi_page_t* const page = mi_single_test_new(2, &is_zero);
+    mi_page_t* const page = mi_single_test_new(2, false);
     uint8_t* const p = page->start + offsets[i];
     MI_CHECK(_mi_page_mark_interior(page, p));
     MI_CHECK_PTR_EQ(_mi_page_map_find(p), page);
@@ -223,8 +220,7 @@ MI_TEST(freed_once) {
     MI_REQUIRE(pthread_create(&threads[t], NULL, &mi_single_test_race, NULL) == 0);
   }
   for (int i = 0; i < RACES; i++) {
-    bool is_zero;
-    mi_single_test_page = mi_single_test_new(1, &is_zero);
+    mi_single_test_page = mi_single_test_new(1, false);
     mi_atomic_store_relaxed(&mi_single_test_frees, 0);
     pthread_barrier_wait(&mi_single_test_gate);
     pthread_barrier_wait(&mi_single_test_gate);
@@ -244,7 +240,7 @@ static void* mi_single_test_resize_all_the_time(void* arg) {
   uint64_t seed = (uintptr_t)arg;
   while (!mi_atomic_load_relaxed(&mi_single_test_stop)) {
     bool is_zero;
-    mi_page_t* const page = mi_single_test_new(3, &is_zero);
+    mi_page_t* const page = mi_single_test_new(3, false);
     for (int i = 0; i < 20; i++) {
       (void)_mi_page_single_resize(page, (1 + mi_test_random(&seed) % 300) * MI_SLICE_SIZE, &is_zero);
     }
@@ -290,9 +286,8 @@ MI_TEST(moved_while_its_heap_is_deleted) {
   MI_REQUIRE(pthread_create(&thread, NULL, &mi_single_test_move_up, NULL) == 0);
   for (int i = 0; i < RACES; i++) {
     mi_heap_t* const heap = _mi_heap_new();
-    bool is_zero;
     MI_REQUIRE(heap != NULL);
-    mi_single_test_page = _mi_page_new_single(_mi_heap_theap(heap), MI_MIB, MI_SLICE_SIZE, false, &is_zero);
+    mi_single_test_page = _mi_page_new_single(_mi_heap_theap(heap), MI_MIB, MI_SLICE_SIZE, false, false);
     MI_REQUIRE(mi_single_test_page != NULL);
     pthread_barrier_wait(&mi_single_test_gate);
     for (volatile int spin = i * 20; spin > 0; spin--) {
