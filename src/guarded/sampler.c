@@ -4,8 +4,8 @@
 // Invariants: whole numbers only, so that every compiler and machine draws the same.
 #include "src/guarded/sampler.h"
 
-// A permutation of 64 bits in which each depends on all.
-static uint64_t mi_sampler_mix(uint64_t x) {
+// A permutation of 64 bits in which each depends on all. Wraps, as the next two: numbers are of 64 bits.
+static mi_wraps uint64_t mi_sampler_mix(uint64_t x) {
   x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
   x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
   return x ^ (x >> 31);
@@ -14,11 +14,11 @@ static uint64_t mi_sampler_mix(uint64_t x) {
 // 2^64 over the golden ratio: the multiples of it are spread evenly.
 #define MI_SAMPLER_STEP UINT64_C(0x9e3779b97f4a7c15)
 
-void _mi_sampler_begin(mi_sampler_t* sampler, uint64_t seed, uint64_t stream) {
+mi_wraps void _mi_sampler_begin(mi_sampler_t* sampler, uint64_t seed, uint64_t stream) {
   sampler->state = mi_sampler_mix(seed + MI_SAMPLER_STEP) ^ mi_sampler_mix(~stream * MI_SAMPLER_STEP);
 }
 
-uint64_t _mi_sampler_next(mi_sampler_t* sampler) {
+mi_wraps uint64_t _mi_sampler_next(mi_sampler_t* sampler) {
   sampler->state += MI_SAMPLER_STEP;
   return mi_sampler_mix(sampler->state);
 }

@@ -252,7 +252,8 @@ static bool mi_singles_enter(bool* safe) {
   return false;
 }
 
-mi_page_t* _mi_single_of(const void* p) {
+// Wraps: an address before a page is far behind it.
+mi_wraps mi_page_t* _mi_single_of(const void* p) {
   bool safe;
   const bool entered = mi_singles_enter(&safe);
   if (!safe) {

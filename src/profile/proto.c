@@ -173,7 +173,8 @@ static void mi_proto_put_mappings(mi_proto_t* proto) {
   }
 }
 
-static void mi_proto_put_locations(mi_proto_t* proto) {
+// Wraps: an address before a module is far behind it.
+static mi_wraps void mi_proto_put_locations(mi_proto_t* proto) {
   for (size_t i = 0; i < proto->locations; i++) {
     const uintptr_t address = proto->address[i];
     size_t module = 0;

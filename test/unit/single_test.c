@@ -183,14 +183,15 @@ MI_TEST(handed_out_inside) {
   static const size_t offsets[] = {16, MI_SLICE_SIZE, 63 * MI_SLICE_SIZE + 16, 64 * MI_SLICE_SIZE, 100 * MI_SLICE_SIZE + 8};
   for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
     mi_page_t* const page = mi_single_test_new(2, false);
-    uint8_t* const p = page->start + offsets[i];
+    const size_t offset = (size_t)(page->single_start - page->start) + offsets[i];
+    uint8_t* const p = page->start + offset;
     MI_CHECK(_mi_page_mark_interior(page, p));
     MI_CHECK_PTR_EQ(_mi_page_map_find(p), page);
-    MI_CHECK_EQ(_mi_usable_size(p), page->block_size - offsets[i]);
+    MI_CHECK_EQ(_mi_usable_size(p), page->block_size - offset);
     _mi_free(p);
     MI_CHECK(_mi_page_map_find(p) == NULL && _mi_page_of_any(p) == NULL);
     // What is gone is looked for as far back as a large page is long.
-    MI_CHECK_EQ(_mi_page_was_block(p), offsets[i] < MI_LARGE_PAGE_SLICES * MI_SLICE_SIZE);
+    MI_CHECK_EQ(_mi_page_was_block(p), offset < MI_LARGE_PAGE_SLICES * MI_SLICE_SIZE);
   }
 }
 

@@ -66,7 +66,8 @@ static uint64_t mi_frame_unsigned(mi_frame_reader_t* reader) {
   return 0;
 }
 
-static int64_t mi_frame_signed(mi_frame_reader_t* reader) {
+// Wraps: the bits above those of a negative number are lost.
+static mi_wraps int64_t mi_frame_signed(mi_frame_reader_t* reader) {
   const uint8_t* const start = reader->at;
   const uint64_t value = mi_frame_unsigned(reader);
   const unsigned bits = 7 * (unsigned)(reader->at - start);
@@ -83,7 +84,8 @@ static void mi_frame_skip(mi_frame_reader_t* reader, uint64_t count) {
 }
 
 // The entries of the table are sorted by the address that they begin at. NULL: none covers `code`, as far as can be seen.
-static const uint8_t* mi_frame_find(const uint8_t* table, uintptr_t code) {
+// Wraps: an entry may lie before the table.
+static mi_wraps const uint8_t* mi_frame_find(const uint8_t* table, uintptr_t code) {
   typedef struct mi_frame_row_s {
     int32_t start;
     int32_t entry;
@@ -254,7 +256,8 @@ static bool mi_frame_run(mi_frame_reader_t* reader, const mi_frame_common_t* com
   return true;
 }
 
-mi_linux_frame_t _mi_prim_linux_frame(const void* table, uintptr_t code, size_t* size) {
+// Wraps: a function may lie before its entry, and code before the function is far behind it.
+mi_wraps mi_linux_frame_t _mi_prim_linux_frame(const void* table, uintptr_t code, size_t* size) {
   const uint8_t* const entry = MI_FRAME_IS_KNOWN && table != NULL ? mi_frame_find(table, code) : NULL;
   if (entry == NULL) {
     return MI_LINUX_FRAME_UNKNOWN;

@@ -148,8 +148,8 @@ static void mi_module_set_path(mi_prim_module_t* module, const char* path) {
   module->path[i] = 0;
 }
 
-// The program itself: the kernel says where its headers are.
-static bool mi_module_is_program(uintptr_t address, mi_prim_module_t* module) {
+// The program itself: the kernel says where its headers are. Wraps: an address before the program is far behind it.
+static mi_wraps bool mi_module_is_program(uintptr_t address, mi_prim_module_t* module) {
   const ElfW(Phdr)* const headers = (const ElfW(Phdr)*)getauxval(AT_PHDR);
   const size_t count = getauxval(AT_PHNUM);
   const char* const path = (const char*)getauxval(AT_EXECFN);
@@ -228,8 +228,9 @@ static bool mi_module_same(const char* a, const char* b) {
   return *a == *b;
 }
 
-// A file's first mapping is that of its start, and shared objects count their addresses from there.
-static bool mi_module_is_mapped(uintptr_t address, mi_prim_module_t* module) {
+// A file's first mapping is that of its start, and shared objects count their addresses from there. Wraps
+// where the address is of no file, and no offset.
+static mi_wraps bool mi_module_is_mapped(uintptr_t address, mi_prim_module_t* module) {
   mi_linux_maps_t maps;
   if (!_mi_prim_linux_maps_open(&maps)) {
     return false;
@@ -321,7 +322,8 @@ static uintptr_t mi_stack_frameless_return(const mi_prim_fault_t* fault) {
   return _mi_prim_module_of(back - 1, false, &module) ? back : 0;
 }
 
-size_t _mi_prim_fault_calls(const mi_prim_fault_t* fault, uintptr_t* calls, size_t count) {
+// Wraps: a register that points below the stack is no frame.
+mi_wraps size_t _mi_prim_fault_calls(const mi_prim_fault_t* fault, uintptr_t* calls, size_t count) {
   size_t found = 0;
   if (count > 0) {
     calls[found++] = fault->code;
