@@ -146,14 +146,16 @@ static void mi_page_hand_in(mi_page_t* page) {
   }
 }
 
-void _mi_page_count_leave(mi_page_t* page) {
+static void mi_page_count_leave_with(mi_page_t* page, uint32_t live) {
   mi_page_hand_in(page);
-  _mi_page_note_live(page, _mi_page_live(page));
+  _mi_page_note_live(page, live);
   mi_heap_t* const heap = page->theap == NULL ? NULL : mi_atomic_load_relaxed(&page->theap->heap);
   if (heap != NULL) {
     mi_theap_publish_bin(page->theap, heap, page->bin);
   }
 }
+
+void _mi_page_count_leave(mi_page_t* page) { mi_page_count_leave_with(page, _mi_page_live(page)); }
 
 void _mi_page_count_end(mi_page_t* page) {
   if (_mi_page_is_single(page)) {
@@ -193,7 +195,8 @@ void _mi_page_count_gone(mi_page_t* page) {
     _mi_heap_count_request(heap, page->counted_request, 0);
     _mi_heap_count_blocks(heap, MI_STAT_BIN_HUGE, -1);
   } else if (page->bin <= MI_BIN_LAST) {
-    _mi_page_count_leave(page);
+    // The live blocks of a page that goes with its heap are still marked, and have been counted with the heap.
+    mi_page_count_leave_with(page, 0);
   }
 }
 

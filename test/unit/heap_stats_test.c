@@ -275,6 +275,27 @@ MI_TEST(a_deleted_heap_leaves_its_counts_to_the_main_one) {
   }
 }
 
+// Blocks that are live when their heap is destroyed are not counted once more as it goes.
+MI_TEST(a_destroyed_heap_raises_no_peak) {
+  enum { BLOCKS = 4000,
+         SIZE = 1000 };
+  static void* blocks[BLOCKS];
+  mi_heap_t* const heap = _mi_heap_new();
+  MI_REQUIRE(heap != NULL);
+  for (int i = 0; i < BLOCKS; i++) {
+    MI_REQUIRE((blocks[i] = _mi_theap_alloc(_mi_heap_theap(heap), SIZE, false)) != NULL);
+  }
+  _mi_collect(true);
+  _mi_heap_stats_reset();
+  mi_stats_t before, after;
+  _mi_heap_stats_read(NULL, &before);
+  MI_CHECK(before.malloc_normal.current >= BLOCKS * SIZE);
+  _mi_heap_destroy(heap);
+  _mi_heap_stats_read(NULL, &after);
+  MI_CHECK(after.malloc_normal.current <= before.malloc_normal.current - BLOCKS * SIZE);
+  MI_CHECK_EQ(after.malloc_normal.peak, before.malloc_normal.peak);
+}
+
 // Large blocks that grow into a heap that is named, and have neighbours, count there, also where their OS pages are moved.
 MI_TEST(blocks_that_move_count_in_their_new_heap) {
   enum { COUNT = 10 };
