@@ -299,7 +299,13 @@ static void mi_signal_test_queries(void* arg) {
   MI_CHECK(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-MI_TEST(queries) { mi_signal_test_run(&mi_signal_test_queries, 0, 0, ""); }
+// The memory sanitizer gives the kernel a handler of its own for each of the program's.
+MI_TEST(queries) {
+  if (MI_MSAN_BUILD) {
+    return;
+  }
+  mi_signal_test_run(&mi_signal_test_queries, 0, 0, "");
+}
 
 // A fault in the hook ends the process.
 

@@ -103,7 +103,7 @@ enum { MI_STACK_CALLER = 0,
        MI_STACK_HAS_CHAIN = 0 };
 #endif
 
-size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count) {
+mi_no_msan size_t _mi_prim_backtrace(const void* frame, uintptr_t* calls, size_t count) {
   const uintptr_t word = sizeof(uintptr_t);
   uintptr_t at = (uintptr_t)frame;
   const uintptr_t top = mi_stack_top(at);
@@ -190,7 +190,7 @@ typedef struct mi_module_found_s {
 
 extern int _dl_find_object(void* address, mi_module_found_t* result) __attribute__((weak));
 
-static bool mi_module_is_loaded(uintptr_t address, mi_prim_module_t* module) {
+static mi_no_msan bool mi_module_is_loaded(uintptr_t address, mi_prim_module_t* module) {
   mi_module_found_t found;
   if (&_dl_find_object == NULL || _dl_find_object((void*)address, &found) != 0 || found.map == NULL ||
       found.map->l_name == NULL || found.map->l_name[0] == 0) {
@@ -201,7 +201,7 @@ static bool mi_module_is_loaded(uintptr_t address, mi_prim_module_t* module) {
   return true;
 }
 
-bool _mi_prim_is_own_library(uintptr_t address) {
+mi_no_msan bool _mi_prim_is_own_library(uintptr_t address) {
   // An end of 0: not known yet. Empty: there is none.
   static _Atomic(uintptr_t) start = 1;
   static _Atomic(uintptr_t) end;
@@ -292,14 +292,14 @@ size_t _mi_prim_calls_plausible(const uintptr_t* calls, size_t count) {
   return i;
 }
 
-static uintptr_t mi_stack_word(uintptr_t at) {
+static mi_no_msan uintptr_t mi_stack_word(uintptr_t at) {
   const bool is_there = at >= MI_STACK_PAGE && at % sizeof(uintptr_t) == 0 && mi_stack_is_readable(at);
   return is_there ? *(const uintptr_t*)at : 0;
 }
 
 // Where the function of a fault goes back to, if it has made no frame that the chain goes through; 0: it has, or nobody knows.
 // Code of the C library that copies and compares mostly is of this kind, and what matters is who called it.
-static uintptr_t mi_stack_frameless_return(const mi_prim_fault_t* fault) {
+static mi_no_msan uintptr_t mi_stack_frameless_return(const mi_prim_fault_t* fault) {
   const uintptr_t stack = (uintptr_t)fault->stack;
   mi_module_found_t found;
   mi_prim_module_t module;

@@ -43,6 +43,13 @@ enum { MI_SYS_MSEAL = 5462 };
 enum { MI_SYS_MSEAL = 462 };
 #endif
 
+// Reads what no code that the memory sanitizer knows has written: words of any stack, and what the C library fills in.
+#if MI_MSAN_BUILD
+#define mi_no_msan __attribute__((no_sanitize("memory")))
+#else
+#define mi_no_msan
+#endif
+
 #if MI_MSAN_BUILD
 extern void __msan_unpoison(const volatile void* p, size_t size);
 
