@@ -34,7 +34,7 @@ static void* mi_alloc_with_offset(mi_theap_t* theap, size_t size, size_t align, 
     return mi_fail(ENOMEM);
   }
   if (MI_HAS_PADDING) {
-    _mi_track_moved(block, size + align, (void*)address, size + align - (size_t)(address - (uintptr_t)block));
+    _mi_track_moved(block, size + align, (void*)address, size + align - (size_t)(address - (uintptr_t)block), zero);
     _mi_block_set_request(page, (void*)address, size);
   }
   return (void*)address;

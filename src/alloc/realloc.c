@@ -60,8 +60,9 @@ static bool mi_realloc_exact(mi_page_t* page, void* p, size_t newsize, size_t re
   if (!mi_realloc_in_place(page, newsize, &capacity, &is_zero)) {
     return false;
   }
-  // What lies beyond a request is the allocator's, and may hold what the program wrote when it was larger.
-  const size_t clear = zero ? _mi_min(newsize, is_zero ? old_capacity : capacity) : 0;
+  // What lies beyond a request is the allocator's, and may hold what the program wrote when it was larger. A tool does not know
+  // that what is new holds zeroes.
+  const size_t clear = zero ? _mi_min(newsize, is_zero && !MI_TRACKS ? old_capacity : capacity) : 0;
   _mi_block_set_request(page, p, newsize);
   if (clear > request) {
     memset((uint8_t*)p + request, 0, clear - request);
@@ -110,7 +111,7 @@ static void* mi_realloc_move(mi_theap_t* theap, mi_page_t* page, void* p, size_t
       if (MI_HAS_PADDING) {
         _mi_block_set_request(larger, larger->single_start, newsize);
         if (zero) {
-          memset(larger->single_start + old_usable, 0, _mi_min(old_capacity, newsize) - old_usable);
+          memset(larger->single_start + old_usable, 0, (MI_TRACKS ? newsize : _mi_min(old_capacity, newsize)) - old_usable);
         }
       }
       return larger->single_start;

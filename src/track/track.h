@@ -11,7 +11,7 @@
 //   _mi_track_made(p, size, start, end, zero) a block is handed out as p, for `size` bytes; it lies in [start, end), the rest of
 //                                             which is shut
 //   _mi_track_resized(p, old, size, end)      the request of the block at p is another; it ends before `end`
-//   _mi_track_moved(p, old, q, size)          the block that was handed out as p, for `old` bytes, is now one at q, for `size`
+//   _mi_track_moved(p, old, q, size, zero)    the block that was handed out as p, for `old` bytes, is now one at q, for `size`
 //   _mi_track_freed(p)                        the block at p is the program's no more
 //   _mi_track_freed_in(start, end)            the same for one that was handed out somewhere in [start, end)
 //   _mi_track_misused(p)                      the program frees p, which is no block

@@ -19,6 +19,8 @@
 #pragma weak mi_heap_malloc
 #pragma weak mi_heap_destroy
 #pragma weak mi_malloc_aligned_at
+#pragma weak mi_zalloc_aligned_at
+#pragma weak mi_rezalloc
 #pragma weak mi_free
 #pragma weak mi_malloc
 #pragma weak mi_collect
@@ -362,6 +364,34 @@ static void clean_aligned(void) {
     free(p);
   }
 }
+// Bytes that are zero as the program asked count as written.
+static void read_zeroes(const unsigned char* p, size_t from, size_t size) {
+  for (size_t i = from; i < size; i += 1 + size / 512) {
+    if (p[i] != 0) {
+      abort();
+    }
+  }
+}
+static void clean_zeroed(void) {
+  if (mi_zalloc_aligned_at == NULL || mi_rezalloc == NULL) {
+    return;
+  }
+  for (size_t size = 10; size < 4 * LARGE; size = size * 7 + 1) {
+    unsigned char* p = *hide(mi_zalloc_aligned_at(size, 64, 8));
+    read_zeroes(p, 0, size);
+    mi_free(p);
+    p = *hide(mi_rezalloc(NULL, size));
+    read_zeroes(p, 0, size);
+    memset(p, 1, size);
+    p = *hide(mi_rezalloc(p, 3 * size));
+    read_zeroes(p, size, 3 * size);
+    memset(p, 1, 3 * size);
+    p = *hide(mi_rezalloc(p, 2 * size));
+    p = *hide(mi_rezalloc(p, 9 * size));
+    read_zeroes(p, 2 * size, 9 * size);
+    mi_free(p);
+  }
+}
 enum { RING = 64,
        ROUNDS = 30 };
 static void* volatile ring[RING];
@@ -499,6 +529,7 @@ static const struct {
     ROW(clean_large),
     ROW(clean_mappings),
     ROW(clean_aligned),
+    ROW(clean_zeroed),
     ROW(clean_threads),
     ROW(clean_fork),
     ROW(clean_heaps),

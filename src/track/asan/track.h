@@ -48,8 +48,8 @@ mi_inline void _mi_track_resized(const void* p, size_t old, size_t size, const v
 }
 
 // Only when it is handed out at a later address.
-mi_inline void _mi_track_moved(const void* p, size_t old, const void* q, size_t size) {
-  (void)old, (void)size;
+mi_inline void _mi_track_moved(const void* p, size_t old, const void* q, size_t size, bool zero) {
+  (void)old, (void)size, (void)zero;
   _mi_track_shut(p, (size_t)((uintptr_t)q - (uintptr_t)p));
 }
 

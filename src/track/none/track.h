@@ -17,7 +17,9 @@ mi_inline void _mi_track_resized(const void* p, size_t old, size_t size, const v
   (void)p, (void)old, (void)size, (void)end;
 }
 
-mi_inline void _mi_track_moved(const void* p, size_t old, const void* q, size_t size) { (void)p, (void)old, (void)q, (void)size; }
+mi_inline void _mi_track_moved(const void* p, size_t old, const void* q, size_t size, bool zero) {
+  (void)p, (void)old, (void)q, (void)size, (void)zero;
+}
 mi_inline void _mi_track_freed(const void* p) { (void)p; }
 mi_inline void _mi_track_freed_in(const void* start, const void* end) { (void)start, (void)end; }
 mi_inline void _mi_track_misused(const void* p) { (void)p; }

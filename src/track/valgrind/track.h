@@ -39,10 +39,10 @@ mi_inline void _mi_track_resized(const void* p, size_t old, size_t size, const v
 
 mi_inline void _mi_track_freed(const void* p) { VALGRIND_FREELIKE_BLOCK(p, 0); }
 
-mi_inline void _mi_track_moved(const void* p, size_t old, const void* q, size_t size) {
+mi_inline void _mi_track_moved(const void* p, size_t old, const void* q, size_t size, bool zero) {
   (void)old;
   _mi_track_freed(p);
-  VALGRIND_MALLOCLIKE_BLOCK(q, size, 0, 0);
+  VALGRIND_MALLOCLIKE_BLOCK(q, size, 0, zero);
 }
 
 mi_inline void _mi_track_page(const void* p, size_t size) { (void)p, (void)size; }
