@@ -7,6 +7,7 @@
 #include <pthread.h>
 
 #include "src/heap/process.h"
+#include "src/region/arena-program.h"
 #include "src/sys/options.h"
 #include "src/sys/stats.h"
 #include "test/lib/child.h"
@@ -72,6 +73,14 @@ static void mi_arena_test_lazy_commit(void* arg) {
 
 MI_TEST(lazy_commit_is_counted_right) { MI_CHECK_IN_CHILD(&mi_arena_test_lazy_commit, NULL, 20000); }
 
+// Slices that are said to hold zeroes do.
+static void mi_arena_test_zero_slices(const mi_run_t* run) {
+  for (size_t i = 0; i < run->slices && i < MI_RUN_KNOWN_SLICES; i++) {
+    const bool is_zero = (run->zero_slices >> i & 1) != 0;
+    MI_CHECK(!is_zero || mi_test_all_bytes(run->start + i * MI_SLICE_SIZE, MI_SLICE_SIZE, 0));
+  }
+}
+
 MI_TEST(claims) {
   MI_REQUIRE(_mi_process_init());
   for (size_t i = 0; i < sizeof(mi_arena_test_claims) / sizeof(mi_arena_test_claims[0]); i++) {
@@ -87,6 +96,7 @@ MI_TEST(claims) {
     if (run.is_zero) {
       MI_CHECK(mi_test_all_bytes(run.start, slices * MI_SLICE_SIZE, 0));
     }
+    mi_arena_test_zero_slices(&run);
     memset(run.start, 0xa5, slices * MI_SLICE_SIZE);
     _mi_arena_release(run.arena, run.index, slices, false);
     MI_CHECK_EQ(_mi_bitmap_count(run.arena->free, run.index, slices), slices);
@@ -110,6 +120,29 @@ MI_TEST(zero_is_told_truly) {
     MI_CHECK(mi_test_all_bytes(run.start, 4 * MI_SLICE_SIZE, 0));
   }
   _mi_arena_release(run.arena, run.index, 4, false);
+}
+
+// Of a run that was used in part it is told of each slice. All of an arena is a run that comes again.
+MI_TEST(zero_is_told_of_each_slice) {
+  MI_REQUIRE(_mi_process_init());
+  mi_arena_t* const arena = _mi_arena_reserve(100 * (size_t)MI_SLICE_SIZE, true, false, true);
+  MI_REQUIRE(arena != NULL && arena->slice_count > MI_RUN_KNOWN_SLICES);
+  const mi_arena_source_t source = {arena, -1, false};
+  mi_run_t run;
+  MI_REQUIRE(_mi_arena_claim_from(&source, arena->slice_count, 0, MI_SLICE_SIZE, false, &run));
+  MI_CHECK(run.is_zero && run.zero_slices == UINT64_MAX);
+  uint64_t untouched = 0;
+  for (size_t i = 0; i < run.slices; i++) {
+    const bool touched = i % 3 == 0;
+    untouched |= i < MI_RUN_KNOWN_SLICES && !touched ? UINT64_C(1) << i : 0;
+    memset(run.start + i * MI_SLICE_SIZE, 0xa5, touched ? MI_SLICE_SIZE : 0);
+    _mi_arena_release(arena, run.index + i, 1, !touched);
+  }
+  MI_REQUIRE(_mi_arena_claim_from(&source, arena->slice_count, 0, MI_SLICE_SIZE, false, &run));
+  MI_CHECK(!run.is_zero);
+  MI_CHECK_EQ(run.zero_slices, untouched);
+  mi_arena_test_zero_slices(&run);
+  _mi_arena_release(arena, run.index, run.slices, false);
 }
 
 MI_TEST(claim_behind) {
